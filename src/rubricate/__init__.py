@@ -1,0 +1,1 @@
+"""Rubric-based reward modelling."""

@@ -1,0 +1,1 @@
+"""Model back ends."""

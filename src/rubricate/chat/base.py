@@ -1,0 +1,216 @@
+"""The one interface of all model back ends: messages in, text, log-probabilities, finish reason and usage out."""
+
+from __future__ import annotations
+
+import abc
+import asyncio
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from os.path import commonprefix
+
+from rubricate.errors import AnswerError, ChatError
+from rubricate.types import Usage
+
+__all__ = [
+    "Capabilities",
+    "ChatModel",
+    "ChatRequest",
+    "Completion",
+    "Finish",
+    "Message",
+    "Outcome",
+    "TokenLogprob",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One chat message. `role` is `system`, `user` or `assistant`."""
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One call of a chat model. Everything that can change the answer is here.
+
+    Attributes:
+        messages: the conversation; the last one is usually the user's.
+        max_tokens: at most so many tokens are generated.
+        temperature, top_p, seed, stop: sampling parameters; temperature 0 is greedy.
+        top_logprobs: ask for this many alternatives at each generated token (0: only the chosen one), None for
+            no log-probabilities at all.
+        json_schema: ask for an answer that fits this JSON schema, where the back end can; otherwise ignored.
+        prefill: text the assistant's turn starts with; the completion continues it (local back end only).
+        sample: index of a repeated sample of the same request; part of cache keys, not sent.
+        extra: further body fields for the server, as they are.
+    """
+
+    messages: tuple[Message, ...]
+    max_tokens: int = 1024
+    temperature: float = 0.0
+    top_p: float = 1.0
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    top_logprobs: int | None = None
+    json_schema: Mapping[str, object] | None = None
+    prefill: str = ""
+    sample: int = 0
+    extra: Mapping[str, object] = field(default_factory=dict[str, object])
+
+    def text(self) -> str:
+        """All message texts in order, for estimates of length and shared prefixes."""
+        return "\n".join(message.content for message in self.messages)
+
+
+class Finish(enum.StrEnum):
+    """Why generation ended, in the servers' common words."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    CONTENT_FILTER = "content_filter"
+    OTHER = "other"
+
+
+class Outcome(enum.StrEnum):
+    """What an answer is, as a judge must treat it."""
+
+    OK = "ok"
+    REFUSAL = "refusal"
+    CONTENT_FILTER = "content_filter"
+    EMPTY = "empty"
+    LENGTH = "length"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprob:
+    """A generated token, its natural log-probability, and the most likely alternatives (itself included)."""
+
+    token: str
+    logprob: float
+    top: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """The answer to one request.
+
+    Attributes:
+        text: the visible answer, reasoning left out where the server separates it.
+        finish: why generation ended.
+        usage: tokens and calls of this answer, retries included.
+        logprobs: one entry a generated token, None where the server gave none.
+        reasoning: the reasoning text, where the server separates it.
+        refusal: the server's own refusal text, where it has such a field.
+    """
+
+    text: str
+    finish: Finish = Finish.STOP
+    usage: Usage = Usage(calls=1)
+    logprobs: tuple[TokenLogprob, ...] | None = None
+    reasoning: str = ""
+    refusal: str = ""
+
+    @property
+    def outcome(self) -> Outcome:
+        """Refusals, filtered, empty and cut answers are outcomes of their own, never texts to be read."""
+        if self.refusal:
+            return Outcome.REFUSAL
+        if self.finish is Finish.CONTENT_FILTER:
+            return Outcome.CONTENT_FILTER
+        if self.finish is Finish.LENGTH:
+            return Outcome.LENGTH
+        return Outcome.OK if self.text.strip() else Outcome.EMPTY
+
+    def require_text(self, provider: str = "") -> str:
+        """The text of a usable answer. Raises AnswerError with the outcome for every other answer."""
+        outcome = self.outcome
+        if outcome is Outcome.OK:
+            return self.text
+        messages = {
+            Outcome.REFUSAL: (f"the model refused: {self.refusal[:200]}", "", False),
+            Outcome.CONTENT_FILTER: ("the server's content filter withheld the answer", "", False),
+            Outcome.EMPTY: ("the answer is empty", "raise max_tokens if the model reasons first", True),
+            Outcome.LENGTH: (
+                "the answer was cut at max_tokens"
+                + ("" if self.text.strip() else " before any visible text"),
+                "raise max_tokens",
+                False,
+            ),
+        }
+        message, hint, retryable = messages[outcome]
+        raise AnswerError(message, outcome=outcome.value, provider=provider, hint=hint, retryable=retryable)
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a back end can do.
+
+    Attributes:
+        logprobs: it returns token log-probabilities.
+        json_schema: it constrains decoding to a schema.
+        prefill: it continues an assistant turn that has begun.
+        context: context length in tokens, None where unknown.
+        warm_tokens: shared prefix (in tokens) from which one call should go ahead and warm the server's cache
+            before its siblings follow; None where there is no prefix cache to warm.
+    """
+
+    logprobs: bool = False
+    json_schema: bool = False
+    prefill: bool = False
+    context: int | None = None
+    warm_tokens: int | None = None
+
+
+class ChatModel(abc.ABC):
+    """A chat model behind any back end.
+
+    Attributes:
+        name: the string that names it, such as `openai:gpt-5-mini` or `local:smollm2`.
+    """
+
+    name: str
+
+    @property
+    @abc.abstractmethod
+    def fingerprint(self) -> str:
+        """Changes with everything about the model that can change an answer: address, model, adapter, dtype."""
+
+    @property
+    @abc.abstractmethod
+    def capabilities(self) -> Capabilities:
+        """What this back end can do."""
+
+    @abc.abstractmethod
+    async def complete(self, request: ChatRequest) -> Completion:
+        """Answer one request. Raises ChatError (and its subclasses) when there is no answer."""
+
+    async def complete_many(self, requests: Sequence[ChatRequest]) -> list[Completion | ChatError]:
+        """Answer requests that share a prefix, each answer or its error in the order of the requests.
+
+        Where the back end has a prefix cache and the shared text is long enough to be cached, the first request
+        goes ahead and the others follow when it is answered. Back ends that can compute the prefix once
+        override this.
+        """
+        if len(requests) > 2 and self._worth_warming(requests):
+            first = await self._settled(requests[0])
+            return [first, *await asyncio.gather(*(self._settled(request) for request in requests[1:]))]
+        return list(await asyncio.gather(*(self._settled(request) for request in requests)))
+
+    async def aclose(self) -> None:
+        """Release connections and memory. The model may be used again afterwards."""
+
+    async def _settled(self, request: ChatRequest) -> Completion | ChatError:
+        try:
+            return await self.complete(request)
+        except ChatError as error:
+            return error
+
+    def _worth_warming(self, requests: Sequence[ChatRequest]) -> bool:
+        threshold = self.capabilities.warm_tokens
+        if threshold is None:
+            return False
+        shared = commonprefix([request.text() for request in requests])
+        return len(shared) / 4 >= threshold  # about four characters a token

@@ -1,0 +1,24 @@
+"""Shared fixtures: public data that lies beside the checkout, where there is some."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(os.environ.get("RUBRICATE_SHARED", Path(__file__).parents[2] / "shared" / "data"))
+
+
+@pytest.fixture(scope="session")
+def shared() -> Callable[[str], Path]:
+    """`shared("ifeval")` is that folder of public data; the test is skipped where it is absent."""
+
+    def folder(name: str) -> Path:
+        path = SHARED / name
+        if not path.is_dir():
+            pytest.skip(f"public data not present: {path} (set RUBRICATE_SHARED)")
+        return path
+
+    return folder
