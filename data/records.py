@@ -112,9 +112,7 @@ def parse_turns(value: object, field_name: str = "messages") -> str | tuple[Turn
         return value
     listed = as_array(value)
     if listed is None:
-        raise FormatError(
-            f"expected text or a list of messages, got {type(value).__name__}", field=field_name
-        )
+        raise FormatError(f"expected text or a list of messages, got {type(value).__name__}", field=field_name)
     turns: list[Turn] = []
     for index, item in enumerate(listed):
         place = f"{field_name}[{index}]"
@@ -127,9 +125,7 @@ def parse_turns(value: object, field_name: str = "messages") -> str | tuple[Turn
         role = message.get("role")
         if not isinstance(role, str):
             raise FormatError("a message needs a role", field=f"{place}.role")
-        reasoning = (
-            message.get("reasoning_content") or message.get("reasoning") or message.get("thinking") or ""
-        )
+        reasoning = message.get("reasoning_content") or message.get("reasoning") or message.get("thinking") or ""
         turns.append(
             Turn(
                 role=role,

@@ -55,9 +55,7 @@ class Rubric(BaseModel):
         metadata: further fields of the source; not part of the fingerprint.
     """
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, ignored_types=(cached_property,)
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, ignored_types=(cached_property,))
 
     criteria: tuple[Criterion, ...] = Field(min_length=1)
     groups: tuple[Group, ...] = ()

@@ -106,11 +106,7 @@ def get_verifier(name: str) -> Verifier:
     found = _REGISTRY.get(name)
     if found is None:
         near = difflib.get_close_matches(name, _REGISTRY, n=3)
-        hint = (
-            f"did you mean {' or '.join(near)}?"
-            if near
-            else "see rubricate.judges.verifiers.verifier_names()"
-        )
+        hint = f"did you mean {' or '.join(near)}?" if near else "see rubricate.judges.verifiers.verifier_names()"
         raise VerifierError(f"there is no verifier named {name!r}", hint=hint)
     return found
 

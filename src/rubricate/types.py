@@ -144,15 +144,11 @@ class Verdict:
 
     def __post_init__(self) -> None:
         if (self.status is Status.OK) != (self.score is not None):
-            raise ValueError(
-                f"criterion {self.criterion_id!r}: a score goes with status ok and with no other"
-            )
+            raise ValueError(f"criterion {self.criterion_id!r}: a score goes with status ok and with no other")
         if self.score is not None and not 0.0 <= self.score <= 1.0:
             raise ValueError(f"criterion {self.criterion_id!r}: score {self.score} is outside [0, 1]")
         if (self.status is Status.FAILED) != (self.failure is not None):
-            raise ValueError(
-                f"criterion {self.criterion_id!r}: a failure goes with status failed and no other"
-            )
+            raise ValueError(f"criterion {self.criterion_id!r}: a failure goes with status failed and no other")
 
     @classmethod
     def failed(cls, criterion_id: str, failure: Failure, *, judge: str = "", reason: str = "") -> Verdict:

@@ -134,8 +134,7 @@ class Completion:
             Outcome.CONTENT_FILTER: ("the server's content filter withheld the answer", "", False),
             Outcome.EMPTY: ("the answer is empty", "raise max_tokens if the model reasons first", True),
             Outcome.LENGTH: (
-                "the answer was cut at max_tokens"
-                + ("" if self.text.strip() else " before any visible text"),
+                "the answer was cut at max_tokens" + ("" if self.text.strip() else " before any visible text"),
                 "raise max_tokens",
                 False,
             ),
@@ -201,6 +200,7 @@ class ChatModel(abc.ABC):
 
     async def aclose(self) -> None:
         """Release connections and memory. The model may be used again afterwards."""
+        return None
 
     async def _settled(self, request: ChatRequest) -> Completion | ChatError:
         try:
