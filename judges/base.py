@@ -1,0 +1,211 @@
+"""What all judges have in common: the material they show a model, failures as data, and the base class."""
+
+from __future__ import annotations
+
+import abc
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rubricate.chat.base import ChatModel, Message
+from rubricate.data.records import Rollout
+from rubricate.errors import (
+    AnswerError,
+    BudgetError,
+    ChatError,
+    CircuitOpenError,
+    ContextOverflowError,
+    DeadlineError,
+    ParseError,
+    RateLimitError,
+    RequestError,
+    RubricateError,
+    VerifierError,
+)
+from rubricate.judges.fence import fence, make_nonce
+from rubricate.judges.view import View, get_view, prompt_text
+from rubricate.prompts import Prompt
+from rubricate.rubrics import Criterion, Rubric
+from rubricate.types import Failure, FailureCause, FailureKind, Judgement, Verdict, fingerprint
+
+__all__ = ["CriteriaJudge", "Material", "ModelJudge", "failure_of"]
+
+log = logging.getLogger(__name__)
+
+_BY_RESPONSE = {
+    FailureKind.OVERFLOW,
+    FailureKind.REFUSAL,
+    FailureKind.CONTENT_FILTER,
+    FailureKind.EMPTY,
+    FailureKind.LENGTH,
+    FailureKind.UNPARSABLE,
+    FailureKind.AMBIGUOUS,
+    FailureKind.OUT_OF_RANGE,
+    FailureKind.INCOMPLETE,
+    FailureKind.LOW_MASS,
+}
+
+_KINDS: tuple[tuple[type[RubricateError], FailureKind], ...] = (
+    (DeadlineError, FailureKind.DEADLINE),
+    (RateLimitError, FailureKind.RATE_LIMIT),
+    (BudgetError, FailureKind.BUDGET),
+    (CircuitOpenError, FailureKind.CIRCUIT_OPEN),
+    (ContextOverflowError, FailureKind.OVERFLOW),
+    (RequestError, FailureKind.REQUEST),
+    (VerifierError, FailureKind.VERIFIER),
+    (ChatError, FailureKind.SERVER),
+)
+
+
+def failure_of(error: Exception) -> Failure:
+    """An error as a typed failure. Whose doing it is follows from its kind; the reward may revise that when it
+    sees that no sibling could be judged either."""
+    if isinstance(error, AnswerError):
+        kind = FailureKind(error.outcome)
+    elif isinstance(error, ParseError):
+        kind = FailureKind(error.kind)
+    else:
+        kind = next((kind for cls, kind in _KINDS if isinstance(error, cls)), FailureKind.INTERNAL)
+    retryable = error.retryable if isinstance(error, RubricateError) else False
+    return failure(kind, str(error) or type(error).__name__, retryable=retryable)
+
+
+def failure(kind: FailureKind, message: str, *, retryable: bool = False) -> Failure:
+    """A failure with the cause that goes with its kind."""
+    cause = FailureCause.RESPONSE if kind in _BY_RESPONSE else FailureCause.INFRASTRUCTURE
+    return Failure(kind, cause, message, retryable)
+
+
+class CriteriaJudge(abc.ABC):
+    """A judge that gives one verdict a criterion. Combinators hand it parts of a rubric.
+
+    Attributes:
+        name: for people.
+        view: what it sees of a rollout.
+    """
+
+    name: str
+    view: View
+
+    @property
+    @abc.abstractmethod
+    def fingerprint(self) -> str:
+        """Changes with everything that can change a verdict."""
+
+    @abc.abstractmethod
+    async def judge_criteria(self, rollout: Rollout, criteria: Sequence[Criterion]) -> Judgement:
+        """One verdict for each of `criteria`, in that order. A failed judgement is a failed verdict."""
+
+    async def judge(self, rollout: Rollout, rubric: Rubric) -> Judgement:
+        """Verdicts for every criterion of `rubric`, in rubric order."""
+        return await self.judge_criteria(rollout, rubric.criteria)
+
+    async def aclose(self) -> None:
+        """Release clients and models."""
+        return None
+
+    def fail_all(self, criteria: Sequence[Criterion], why: Failure) -> Judgement:
+        """The judgement when nothing could be judged."""
+        return Judgement(tuple(Verdict.failed(criterion.id, why, judge=self.name) for criterion in criteria))
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """The texts a judge's prompt is filled with, untrusted ones fenced.
+
+    Attributes:
+        task, reference, response: fenced; the reference is empty where there is none or it is not shown.
+    """
+
+    task: str
+    reference: str
+    response: str
+
+    def values(self) -> dict[str, str]:
+        """As template values."""
+        return {"task": self.task, "reference": self.reference, "response": self.response}
+
+
+class ModelJudge(CriteriaJudge):
+    """Base of the judges that ask a chat model.
+
+    Args:
+        model: the chat model.
+        prompt: the template.
+        view: what it sees of a rollout, by name or function.
+        show_reference: show the reference answer where there is one.
+        run_key: key of the hash that fences untrusted text; the same for a whole run, so that prefixes are shared.
+        max_chars: longest view in characters; a longer one is a typed overflow, never cut. None leaves it to the
+            model's context.
+    """
+
+    layout = "response_first"
+
+    def __init__(
+        self,
+        model: ChatModel,
+        prompt: Prompt,
+        *,
+        view: str | View = "final",
+        show_reference: bool = True,
+        run_key: str = "rubricate",
+        max_chars: int | None = None,
+    ) -> None:
+        self.model = model
+        self.prompt = prompt
+        self.view = get_view(view)
+        self.show_reference = show_reference
+        self.run_key = run_key
+        self.max_chars = max_chars
+        self.name = f"{type(self).__name__}({model.name})"
+
+    @property
+    def fingerprint(self) -> str:
+        """Of model, prompt, view and options."""
+        return fingerprint(self.identity())
+
+    def identity(self) -> dict[str, object]:
+        """What the fingerprint is taken of. Subclasses add their options."""
+        view = self.view
+        return {
+            "judge": type(self).__qualname__,
+            "model": self.model.fingerprint,
+            "prompt": self.prompt.fingerprint,
+            "view": f"{getattr(view, '__module__', '')}.{getattr(view, '__qualname__', type(view).__qualname__)}",
+            "show_reference": self.show_reference,
+            "max_chars": self.max_chars,
+            "run_key": self.run_key,
+        }
+
+    def material(self, rollout: Rollout) -> Material:
+        """The fenced texts of a rollout. Raises ContextOverflowError when the view is longer than allowed."""
+        response = self.view(rollout)
+        if self.max_chars is not None and len(response) > self.max_chars:
+            raise ContextOverflowError(
+                f"the response has {len(response)} characters, this judge takes {self.max_chars}",
+                provider=self.name,
+                hint="raise max_chars or use a narrower view",
+            )
+        task = prompt_text(rollout)
+        reference = (rollout.reference or "") if self.show_reference else ""
+        # Keyed by run and prompt alone, so a group shares its prefix; a text that holds the nonce gets another.
+        nonce = make_nonce(self.run_key, task, reference, response)
+        return Material(
+            fence("task", task, nonce),
+            fence("reference", reference, nonce) if reference else "",
+            fence("response", response, nonce),
+        )
+
+    def messages(self, shared: str, item: str) -> tuple[Message, ...]:
+        """System message, then one user message: what is shared first, what differs last."""
+        return Message("system", self.prompt.render("system", self.system_values()).strip()), Message(
+            "user", shared + item.rstrip()
+        )
+
+    def system_values(self) -> dict[str, object]:
+        """Values of the template's system block."""
+        return {}
+
+    async def aclose(self) -> None:
+        """Close the model."""
+        await self.model.aclose()

@@ -1,0 +1,124 @@
+"""Holistic judges: one rating for the whole response, with the rubric (implicit aggregation) or without (Likert)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rubricate.chat.base import ChatModel, ChatRequest
+from rubricate.data.records import Rollout
+from rubricate.errors import AnswerError, ChatError, ParseError, RubricateError
+from rubricate.judges.base import ModelJudge, failure_of
+from rubricate.judges.parsing import parse_reason, parse_score
+from rubricate.judges.view import View
+from rubricate.prompts import Prompt, load_prompt
+from rubricate.rubrics import Criterion, Polarity
+from rubricate.types import Failure, FailureKind, Judgement, Usage, Verdict
+
+__all__ = ["HolisticJudge", "LikertJudge"]
+
+OVERALL = "overall"
+_RETRY = {FailureKind.UNPARSABLE, FailureKind.AMBIGUOUS, FailureKind.OUT_OF_RANGE, FailureKind.EMPTY, FailureKind.LENGTH}
+
+
+class HolisticJudge(ModelJudge):
+    """Rates a response from 1 to 10 against all criteria at once: implicit aggregation (RaR, 2507.17746, section 3).
+
+    The judgement has an `overall` verdict, whose `raw` is the rating and whose score is (rating - 1) / 9, and no
+    verdicts on single criteria. Criteria with a verifier are shown like the others.
+
+    Args:
+        max_attempts: calls at most, the first included; an unreadable rating is asked for again.
+        max_tokens: tokens for reason and rating.
+    """
+
+    with_rubric = True
+
+    def __init__(
+        self,
+        model: ChatModel,
+        *,
+        prompt: Prompt | None = None,
+        view: str | View = "final",
+        show_reference: bool = True,
+        run_key: str = "rubricate",
+        max_chars: int | None = None,
+        max_attempts: int = 3,
+        max_tokens: int = 500,
+        temperature: float = 0.0,
+        seed: int | None = None,
+        sample: int = 0,
+    ) -> None:
+        super().__init__(
+            model,
+            prompt or load_prompt("holistic_judge"),
+            view=view,
+            show_reference=show_reference,
+            run_key=run_key,
+            max_chars=max_chars,
+        )
+        self.max_attempts = max_attempts
+        self.max_tokens = max_tokens
+        self.temperature = temperature
+        self.seed = seed
+        self.sample = sample
+
+    def identity(self) -> dict[str, object]:
+        """Adds the options of this judge."""
+        names = ("with_rubric", "max_attempts", "max_tokens", "temperature", "seed", "sample")
+        return super().identity() | {name: getattr(self, name) for name in names}
+
+    def system_values(self) -> dict[str, object]:
+        """Whether the instructions speak of criteria."""
+        return {"criteria": self.with_rubric}
+
+    async def judge_criteria(self, rollout: Rollout, criteria: Sequence[Criterion]) -> Judgement:
+        """The overall verdict."""
+        try:
+            shared = self.prompt.render("shared", self.material(rollout).values())
+        except RubricateError as error:
+            return Judgement(overall=Verdict.failed(OVERALL, failure_of(error), judge=self.name))
+        items = [_item(criterion) for criterion in criteria] if self.with_rubric else []
+        usage = Usage()
+        why: Failure | None = None
+        for attempt in range(self.max_attempts):
+            complaint = "it did not hold one whole number from 1 to 10 after a reason" if why else ""
+            item = self.prompt.render("item", {"criteria": items, "complaint": complaint})
+            request = ChatRequest(
+                self.messages(shared, item),
+                max_tokens=self.max_tokens * (3 if why and why.kind is FailureKind.LENGTH else 1),
+                temperature=self.temperature,
+                seed=self.seed,
+                sample=self.sample * self.max_attempts + attempt,
+            )
+            try:
+                reply = await self.model.complete(request)
+                usage += reply.usage
+                text = reply.require_text(self.model.name)
+                rating = parse_score(text, 1, 10, integer=True, key="rating")
+            except (AnswerError, ChatError, ParseError) as error:
+                why = failure_of(error)
+                if why.kind not in _RETRY:
+                    break
+                continue
+            verdict = Verdict(
+                OVERALL, (rating - 1) / 9, raw=rating, reason=parse_reason(text), judge=self.name
+            )
+            return Judgement(overall=verdict, usage=usage)
+        assert why is not None
+        return Judgement(overall=Verdict.failed(OVERALL, why, judge=self.name), usage=usage)
+
+
+class LikertJudge(HolisticJudge):
+    """Rates a response from 1 to 10 without a rubric: the Direct-Likert baseline of RaR (2507.17746).
+
+    With `show_reference=True` (the default) and a reference answer it is their Reference-Likert.
+    """
+
+    with_rubric = False
+
+
+def _item(criterion: Criterion) -> dict[str, str]:
+    name = criterion.importance.value if criterion.importance else f"weight {criterion.weight:g}"
+    if criterion.polarity is Polarity.PENALTY:
+        name += ", to avoid"
+    return {"importance": name, "text": criterion.text}

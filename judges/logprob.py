@@ -1,0 +1,167 @@
+"""The log-probability judge: P(met) from the first answer token, one short question a criterion on one prefix."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rubricate.chat.base import ChatModel, ChatRequest, Completion, TokenLogprob
+from rubricate.data.records import Rollout
+from rubricate.errors import ChatError, RubricateError
+from rubricate.judges.base import ModelJudge, failure, failure_of
+from rubricate.judges.view import View
+from rubricate.prompts import Prompt, load_prompt
+from rubricate.rubrics import BinaryScale, Criterion
+from rubricate.types import Failure, FailureKind, Judgement, Usage, Verdict
+
+__all__ = ["AnswerMass", "LogprobJudge", "answer_mass"]
+
+YES = frozenset({"yes", "true"})
+NO = frozenset({"no", "false"})
+_WRAPPING = " \t\r\n\"'`*_.,:;!()[]{}<>▁ĠĊ"
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerMass:
+    """How the probability of the first answer token is spread.
+
+    Attributes:
+        yes, no: summed over all spellings of yes/true and no/false, each in [0, 1].
+        outside: what is left, in [0, 1], tokens that the server did not list included.
+    """
+
+    yes: float
+    no: float
+
+    @property
+    def outside(self) -> float:
+        return max(0.0, 1.0 - self.yes - self.no)
+
+    @property
+    def p_yes(self) -> float | None:
+        """P(yes) among the answers, in [0, 1]; None when neither answer has any mass."""
+        total = self.yes + self.no
+        return self.yes / total if total > 0.0 else None
+
+
+def answer_mass(token: TokenLogprob) -> AnswerMass:
+    """Mass of yes and no at one token position, over all spellings (case, spaces, quotes, punctuation).
+
+    Some published judges look for one literal token and score 0 in silence where a tokenizer spells it otherwise
+    (RUBRIC-ARROW, 2605.29156); summing all spellings and reporting the rest avoids that.
+    """
+    alternatives = dict(token.top)
+    alternatives.setdefault(token.token, token.logprob)
+    yes = no = 0.0
+    for text, logprob in alternatives.items():
+        word = text.strip(_WRAPPING).casefold()
+        if word in YES:
+            yes += math.exp(logprob)
+        elif word in NO:
+            no += math.exp(logprob)
+    return AnswerMass(min(yes, 1.0), min(no, 1.0))
+
+
+class LogprobJudge(ModelJudge):
+    """Asks one yes/no question a criterion and reads P(yes) from the first token. No reasons, one token a call.
+
+    The verdict's score *is* the probability; aggregation may threshold it. Criteria with a condition get a second
+    question on the same prefix: where P(condition) < 0.5 the criterion does not apply. Only binary criteria can be
+    asked this way; others are failed verdicts (`build_judge` routes them to a reasoned judge).
+
+    Args:
+        max_outside: largest share of probability outside yes and no, in [0, 1]; above it the verdict failed
+            with kind `low_mass`.
+        top_logprobs: alternatives to ask for; servers allow 20 as a rule.
+    """
+
+    def __init__(
+        self,
+        model: ChatModel,
+        *,
+        prompt: Prompt | None = None,
+        view: str | View = "final",
+        show_reference: bool = True,
+        run_key: str = "rubricate",
+        max_chars: int | None = None,
+        max_outside: float = 0.5,
+        top_logprobs: int = 20,
+    ) -> None:
+        super().__init__(
+            model,
+            prompt or load_prompt("logprob_judge"),
+            view=view,
+            show_reference=show_reference,
+            run_key=run_key,
+            max_chars=max_chars,
+        )
+        self.max_outside = max_outside
+        self.top_logprobs = top_logprobs
+
+    def identity(self) -> dict[str, object]:
+        """Adds the options of this judge."""
+        return super().identity() | {"max_outside": self.max_outside, "top_logprobs": self.top_logprobs}
+
+    async def judge_criteria(self, rollout: Rollout, criteria: Sequence[Criterion]) -> Judgement:
+        """One verdict a criterion, in order."""
+        try:
+            material = self.material(rollout)
+            shared = self.prompt.render("shared", material.values())
+        except RubricateError as error:
+            return self.fail_all(criteria, failure_of(error))
+        asked = [criterion for criterion in criteria if isinstance(criterion.scale, BinaryScale)]
+        questions = [("item", criterion.text) for criterion in asked]
+        conditional = [criterion for criterion in asked if criterion.condition]
+        questions += [("condition", criterion.condition or "") for criterion in conditional]
+        requests = [self._request(shared, block, text) for block, text in questions]
+        answers = await self.model.complete_many(requests) if requests else []
+        met = {c.id: answer for c, answer in zip(asked, answers, strict=False)}
+        applies = {c.id: answer for c, answer in zip(conditional, answers[len(asked) :], strict=True)}
+        usage = sum((a.usage for a in answers if isinstance(a, Completion)), Usage())
+        verdicts = [self._verdict(c, met.get(c.id), applies.get(c.id)) for c in criteria]
+        return Judgement(tuple(verdicts), usage=usage)
+
+    def _request(self, shared: str, block: str, text: str) -> ChatRequest:
+        item = self.prompt.render(block, {"text": text})
+        return ChatRequest(self.messages(shared, item), max_tokens=1, top_logprobs=self.top_logprobs)
+
+    def _verdict(
+        self,
+        criterion: Criterion,
+        met: Completion | ChatError | None,
+        applies: Completion | ChatError | None,
+    ) -> Verdict:
+        if met is None:
+            why = failure(FailureKind.REQUEST, "only binary criteria can be judged by log-probability")
+            return Verdict.failed(criterion.id, why, judge=self.name)
+        if applies is not None:
+            condition = self._read(applies)
+            if isinstance(condition, Failure):
+                return Verdict.failed(criterion.id, condition, judge=self.name)
+            if condition < 0.5:
+                reason = f"P(condition) = {condition:.3f}"
+                return Verdict.not_applicable(criterion.id, judge=self.name, reason=reason)
+        probability = self._read(met)
+        if isinstance(probability, Failure):
+            return Verdict.failed(criterion.id, probability, judge=self.name)
+        raw = "yes" if probability >= 0.5 else "no"
+        return Verdict(criterion.id, probability, probability=probability, raw=raw, judge=self.name)
+
+    def _read(self, answer: Completion | ChatError) -> float | Failure:
+        if isinstance(answer, ChatError):
+            return failure_of(answer)
+        if answer.refusal:
+            return failure(FailureKind.REFUSAL, f"the model refused: {answer.refusal[:200]}")
+        if not answer.logprobs:
+            return failure(FailureKind.NO_LOGPROBS, f"{self.model.name} returned no log-probabilities")
+        mass = answer_mass(answer.logprobs[0])
+        probability = mass.p_yes
+        if probability is None or mass.outside > self.max_outside:
+            said = answer.logprobs[0].token
+            return failure(
+                FailureKind.LOW_MASS,
+                f"{mass.outside:.0%} of the probability lies outside yes and no (limit {self.max_outside:.0%}); "
+                f"the model would say {said!r}",
+            )
+        return probability

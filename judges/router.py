@@ -1,0 +1,133 @@
+"""Combinators: send each criterion to the judge that can decide it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from rubricate.chat import connect
+from rubricate.chat.base import ChatModel
+from rubricate.data.records import Rollout
+from rubricate.errors import ConfigError
+from rubricate.judges.base import CriteriaJudge
+from rubricate.judges.code import VerifierJudge
+from rubricate.judges.criterion import CriterionJudge
+from rubricate.judges.holistic import HolisticJudge, LikertJudge
+from rubricate.judges.logprob import LogprobJudge
+from rubricate.judges.view import View, get_view
+from rubricate.rubrics import BinaryScale, Criterion
+from rubricate.types import Judgement, Usage, Verdict, fingerprint
+
+__all__ = ["MODES", "Route", "Router", "build_judge"]
+
+Route = tuple[Callable[[Criterion], bool], CriteriaJudge]
+
+
+def has_verifier(criterion: Criterion) -> bool:
+    """Code decides this criterion."""
+    return criterion.verifier is not None
+
+
+def is_binary(criterion: Criterion) -> bool:
+    """The criterion is met or not, with nothing between."""
+    return isinstance(criterion.scale, BinaryScale)
+
+
+def anything(criterion: Criterion) -> bool:
+    """Every criterion."""
+    return True
+
+
+class Router(CriteriaJudge):
+    """Gives each criterion to the first judge whose test accepts it; the judges run at the same time.
+
+    Verdicts come back in rubric order. Tests must be module-level functions for the router to pickle.
+
+    Args:
+        routes: pairs of test and judge. A criterion that no test accepts raises ConfigError.
+    """
+
+    def __init__(self, routes: Sequence[Route], *, name: str = "") -> None:
+        if not routes:
+            raise ConfigError("a router needs at least one route")
+        self.routes = tuple(routes)
+        self.view = routes[-1][1].view
+        self.name = name or " + ".join(dict.fromkeys(judge.name for _, judge in routes))
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the routes, in order."""
+        return fingerprint([[test.__qualname__, judge.fingerprint] for test, judge in self.routes])
+
+    async def judge_criteria(self, rollout: Rollout, criteria: Sequence[Criterion]) -> Judgement:
+        """One verdict a criterion, in order."""
+        parts: list[list[Criterion]] = [[] for _ in self.routes]
+        for criterion in criteria:
+            parts[self._route(criterion)].append(criterion)
+        judgements = await asyncio.gather(
+            *(
+                judge.judge_criteria(rollout, part)
+                for (_, judge), part in zip(self.routes, parts, strict=True)
+                if part
+            )
+        )
+        by_id: dict[str, Verdict] = {v.criterion_id: v for judgement in judgements for v in judgement.verdicts}
+        usage = sum((judgement.usage for judgement in judgements), Usage())
+        return Judgement(tuple(by_id[criterion.id] for criterion in criteria), usage=usage)
+
+    def _route(self, criterion: Criterion) -> int:
+        for index, (test, _) in enumerate(self.routes):
+            if test(criterion):
+                return index
+        raise ConfigError(f"no judge takes the criterion {criterion.id!r}", hint="add a route for `anything`")
+
+    async def aclose(self) -> None:
+        """Close every judge."""
+        for _, judge in self.routes:
+            await judge.aclose()
+
+
+MODES = ("logprob", "reasoned", "holistic", "likert")
+
+
+def build_judge(
+    model: ChatModel | str | None,
+    *,
+    mode: str = "reasoned",
+    criteria_per_call: int | None = 1,
+    view: str | View = "final",
+    show_reference: bool = True,
+    run_key: str = "rubricate",
+) -> CriteriaJudge:
+    """The usual judge: criteria with a verifier go to code, the rest to a model.
+
+    Args:
+        model: a chat model or its name; None for code alone (criteria without a verifier then fail).
+        mode: `reasoned` (reasons, then verdicts), `logprob` (probability of a one-token answer; ordinal and numeric
+            criteria are judged `reasoned`), `holistic` (one rating for the whole rubric), `likert` (one rating
+            without the rubric). The last two make no use of verifiers.
+        criteria_per_call: criteria a call in `reasoned` mode, None for all.
+        view: what judges see of a rollout: `final`, `trajectory`, or a function.
+        show_reference: show the reference answer where there is one.
+        run_key: key of the hash that fences untrusted text.
+
+    Raises ConfigError for an unknown mode.
+    """
+    if mode not in MODES:
+        raise ConfigError(f"there is no judge mode {mode!r}", hint=f"use one of {', '.join(MODES)}")
+    code = VerifierJudge(view=view)
+    if model is None:
+        return code
+    chat = connect(model)
+    seen = get_view(view)
+    if mode == "holistic":
+        return HolisticJudge(chat, view=seen, show_reference=show_reference, run_key=run_key)
+    if mode == "likert":
+        return LikertJudge(chat, view=seen, show_reference=show_reference, run_key=run_key)
+    reasoned = CriterionJudge(
+        chat, view=seen, show_reference=show_reference, run_key=run_key, criteria_per_call=criteria_per_call
+    )
+    if mode == "reasoned":
+        return Router([(has_verifier, code), (anything, reasoned)])
+    logprob = LogprobJudge(chat, view=seen, show_reference=show_reference, run_key=run_key)
+    return Router([(has_verifier, code), (is_binary, logprob), (anything, reasoned)])

@@ -1,0 +1,60 @@
+"""Views: what a judge gets to see of a rollout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rubricate.data.records import Rollout, Turn
+from rubricate.errors import ConfigError
+from rubricate.judges.parsing import strip_reasoning
+
+__all__ = ["View", "final_answer", "get_view", "prompt_text", "trajectory"]
+
+View = Callable[[Rollout], str]
+"""A function from a rollout to the text that the judge sees as the response. It must pickle and have a `__name__`."""
+
+
+def final_answer(rollout: Rollout) -> str:
+    """The text of the last assistant turn that has any, reasoning stripped. The default view."""
+    if isinstance(rollout.response, str):
+        return strip_reasoning(rollout.response)
+    for turn in reversed(rollout.response):
+        if turn.role == "assistant" and (text := strip_reasoning(turn.content)).strip():
+            return text
+    return ""
+
+
+def trajectory(rollout: Rollout) -> str:
+    """Every turn of the response: reasoning, tool calls and tool results included."""
+    if isinstance(rollout.response, str):
+        return rollout.response
+    return "\n\n".join(_show(turn) for turn in rollout.response)
+
+
+def prompt_text(rollout: Rollout) -> str:
+    """The prompt as one text; a conversation keeps its roles."""
+    if isinstance(rollout.prompt, str):
+        return rollout.prompt
+    if len(rollout.prompt) == 1 and rollout.prompt[0].role == "user":
+        return rollout.prompt[0].content
+    return "\n\n".join(_show(turn) for turn in rollout.prompt)
+
+
+def _show(turn: Turn) -> str:
+    head = f"[{turn.role}{f' {turn.name}' if turn.name else ''}]"
+    parts = [f"[reasoning] {turn.reasoning}"] if turn.reasoning else []
+    parts += [turn.content] if turn.content else []
+    parts += [f"[calls {name}] {arguments}" for name, arguments in turn.tool_calls]
+    return f"{head} " + "\n".join(parts)
+
+
+_VIEWS: dict[str, View] = {"final": final_answer, "trajectory": trajectory}
+
+
+def get_view(view: str | View) -> View:
+    """A view by name (`final`, `trajectory`) or the function itself. Raises ConfigError for another name."""
+    if callable(view):
+        return view
+    if view not in _VIEWS:
+        raise ConfigError(f"there is no view named {view!r}", hint=f"use {' or '.join(_VIEWS)}, or pass a function")
+    return _VIEWS[view]
