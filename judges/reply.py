@@ -29,7 +29,7 @@ class Question:
     Attributes:
         label: `C1`, `C2`, ... in the order of the rubric.
         choices: allowed verdicts, empty for a numeric range.
-        allowed: the allowed verdicts in words.
+        allowed: the allowed verdicts in words, empty for plain met and unmet.
         levels: described levels of an ordinal scale.
     """
 
@@ -73,14 +73,17 @@ def question_of(criterion: Criterion, label: str) -> Question:
     scale = criterion.scale
     if isinstance(scale, BinaryScale):
         choices = _BINARY + escape
-        return Question(criterion, label, choices, ", ".join(f'"{choice}"' for choice in choices))
+        return Question(criterion, label, choices, _quoted(choices) if escape else "")
     if isinstance(scale, OrdinalScale):
         choices = tuple(level.label for level in scale.levels) + escape
-        allowed = ", ".join(f'"{choice}"' for choice in choices)
-        return Question(criterion, label, choices, allowed, scale.levels)
+        return Question(criterion, label, choices, _quoted(choices), scale.levels)
     number = "a whole number" if scale.integer else "a number"
     allowed = f"{number} from {scale.low:g} to {scale.high:g}" + (f', or "{NOT_APPLICABLE}"' if escape else "")
     return Question(criterion, label, escape, allowed)
+
+
+def _quoted(choices: Sequence[str]) -> str:
+    return ", ".join(f'"{choice}"' for choice in choices)
 
 
 def reply_schema(batch: Sequence[Question]) -> dict[str, object]:
