@@ -26,4 +26,7 @@ def as_number(value: object) -> float | None:
     """The value as a finite float, or None for anything else, true and false included."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if math.isfinite(value) else None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:  # a whole number beyond the range of floats
+        return None
