@@ -15,7 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from rubricate.cli.files import replace_file
+from rubricate.data.io import write_text
 from rubricate.rubrics import Criterion, Polarity, Rubric
 from rubricate.types import Failure, Reward, RewardStatus, Status, Verdict
 
@@ -141,7 +141,7 @@ def render_page(
 
 def write_page(path: Path, rows: Iterable[PageRow], *, title: str, **options: Any) -> None:
     """Render the page (options as for `render_page`) and put it at `path` in one step."""
-    replace_file(path, render_page(rows, title=title, **options))
+    write_text(path, render_page(rows, title=title, **options))
 
 
 def _script_safe(data: object) -> Any:
@@ -167,8 +167,9 @@ class _Builder:
         key = (row.rubric.fingerprint, row.reward.overall is not None)
         if key not in self._sections:
             columns = _columns(row)
-            self._sections[key] = len(self.data["columns"]), _Section(
-                row.rubric.id or _excerpt(row.prompt), row.prompt, row.language, columns
+            self._sections[key] = (
+                len(self.data["columns"]),
+                _Section(row.rubric.id or _excerpt(row.prompt), row.prompt, row.language, columns),
             )
             self.data["columns"].append([{"id": c.id, "text": c.text, "about": c.about} for c in columns])
         place, section = self._sections[key]
