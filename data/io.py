@@ -243,10 +243,10 @@ def find_line(path: str | os.PathLike[str], place: Sequence[str | int]) -> int |
 
     It reads the file again, so it is for error messages. None for files that are not JSON or YAML documents.
     """
-    kind = file_kind(path)
-    if kind not in ("json", "yaml"):
-        return None
     try:
+        kind = file_kind(path)
+        if kind not in ("json", "yaml"):
+            return None
         text = _text(path, os.fspath(path))
     except FormatError:
         return None

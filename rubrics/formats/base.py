@@ -1,0 +1,169 @@
+"""What a format is, the registry of formats, and the place in a source that errors and notes speak of."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from rubricate.data.values import Path, field_name
+from rubricate.errors import ConfigError, FormatError
+from rubricate.narrow import as_array, as_object
+from rubricate.rubrics.rubric import Rubric
+
+__all__ = ["Format", "Note", "Options", "Place", "candidates", "detect", "formats", "get_format", "register_format"]
+
+Options = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that a reader or writer of rubrics did, or noticed, and that is no error.
+
+    Attributes:
+        kind: `duplicate_id`, `polarity`, `weights`, `layout`, `unknown_field` or `lossy`.
+        message: one sentence for people.
+        source, line, field: where, as in FormatError.
+        criterion_id: the criterion or group it is about, where it is about one.
+    """
+
+    kind: str
+    message: str
+    source: str = ""
+    line: int | None = None
+    field: str = ""
+    criterion_id: str = ""
+
+    def __str__(self) -> str:
+        return str(FormatError(self.message, source=self.source, line=self.line, field=self.field))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a source a value stands; makes errors and collects notes.
+
+    Attributes:
+        source: file name, or what stands for it.
+        line: line of the record, None where there is none.
+        path: keys and indices from the record to the value.
+        notes: list that notes are added to, shared by all places of one reading.
+        find: gives the line of a path more exactly, where the file is a document of many lines.
+    """
+
+    source: str = ""
+    line: int | None = None
+    path: Path = ()
+    notes: list[Note] = field(default_factory=list[Note])
+    find: Callable[[Path], int | None] | None = None
+
+    def at(self, *parts: str | int) -> Place:
+        """The place of a part of this value."""
+        return dataclasses.replace(self, path=(*self.path, *parts))
+
+    def _line(self) -> int | None:
+        found = self.find(self.path) if self.find is not None else None
+        return self.line if found is None else found
+
+    def error(self, message: str, *, hint: str = "") -> FormatError:
+        """An error about the value at this place, to be raised."""
+        name = field_name(self.path)
+        return FormatError(message, source=self.source, line=self._line(), field=name, hint=hint)
+
+    def note(self, kind: str, message: str, *, criterion_id: str = "") -> None:
+        """Add a note about the value at this place."""
+        name = field_name(self.path)
+        self.notes.append(Note(kind, message, self.source, self._line(), name, criterion_id))
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format of rubrics.
+
+    Attributes:
+        name: what users call it.
+        shape: how a record looks, in a few words.
+        is_record: whether an object looks like a rubric of this format. It is about shape, not validity: what
+            looks like it is read by `parse`, whose errors say what is wrong.
+        is_item: whether an object looks like one criterion in a bare list of them.
+        parse: a rubric out of a record or a bare list of criteria; raises FormatError.
+        dump: the record of a rubric; raises FormatError for what cannot be said in this format at all.
+        losses: what `dump` would leave out, in words, empty where nothing is lost.
+        options: names of the options that `parse` takes.
+    """
+
+    name: str
+    shape: str
+    is_record: Callable[[Mapping[str, object]], bool]
+    is_item: Callable[[Mapping[str, object]], bool]
+    parse: Callable[[object, Place, Options], Rubric]
+    dump: Callable[[Rubric, Place], dict[str, object]]
+    losses: Callable[[Rubric], list[str]]
+    options: tuple[str, ...] = ()
+
+    def fits(self, value: object) -> bool:
+        """Whether a record, or a bare list of criteria, looks like this format."""
+        fields, listed = as_object(value), as_array(value)
+        if fields is not None:
+            return self.is_record(fields)
+        items = [as_object(item) for item in listed or ()]
+        return any(item is not None and self.is_item(item) for item in items)
+
+
+_REGISTRY: dict[str, Format] = {}
+
+
+def register_format(new: Format) -> None:
+    """Make a format known by its name. Raises ConfigError when another has that name."""
+    if _REGISTRY.get(new.name, new) != new or new.name == "auto":
+        raise ConfigError(f"a format named {new.name!r} exists already", hint="choose another name")
+    _REGISTRY[new.name] = new
+
+
+def formats() -> list[str]:
+    """Names of all known formats, sorted."""
+    return sorted(_REGISTRY)
+
+
+def get_format(name: str) -> Format:
+    """The format of that name. Raises ConfigError, with the nearest names, when there is none."""
+    found = _REGISTRY.get(name)
+    if found is None:
+        near = difflib.get_close_matches(name, _REGISTRY, n=2)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"formats: {', '.join(formats())}"
+        raise ConfigError(f"there is no rubric format named {name!r}", hint=hint)
+    return found
+
+
+def candidates(value: object) -> list[str]:
+    """Names of the formats that a value looks like, sorted."""
+    return [name for name in formats() if _REGISTRY[name].fits(value)]
+
+
+def detect(value: object, place: Place | None = None) -> str:
+    """The name of the one format that a record, or a bare list of criteria, looks like.
+
+    Raises FormatError when it looks like none, or like several; the message lists them and how to choose.
+    """
+    place = place or Place()
+    found = candidates(value)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        hint = f"name one: format={found[0]!r}"
+        raise place.error(f"this could be any of the formats {', '.join(found)}", hint=hint)
+    shapes = "; ".join(f"{name}: {_REGISTRY[name].shape}" for name in formats())
+    raise place.error(f"{_describe(value)} looks like no known rubric format", hint=f"formats: {shapes}")
+
+
+def _describe(value: object) -> str:
+    fields, listed = as_object(value), as_array(value)
+    if fields is not None:
+        names = ", ".join(list(fields)[:12]) or "none"
+        return f"an object with the fields {names}"
+    if listed is None:
+        return f"a value of type {type(value).__name__}"
+    if not listed:
+        return "an empty list"
+    first = as_object(listed[0])
+    return f"a list of {_describe(first) if first is not None else type(listed[0]).__name__}"

@@ -1,0 +1,250 @@
+"""Reading rubrics: a value, such as a column of a data set, or a whole file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike, fspath
+
+from rubricate.data.io import RUBRIC_COLUMNS, Row, Value, find_line, read_values
+from rubricate.data.jsontext import parse_json
+from rubricate.data.values import Path, field_name, walk
+from rubricate.errors import ConfigError, FormatError
+from rubricate.narrow import as_object
+from rubricate.rubrics.formats.base import Note, Options, Place, candidates, detect, get_format
+from rubricate.rubrics.formats.prometheus import is_score_text
+from rubricate.rubrics.rubric import Rubric
+
+__all__ = ["Imported", "load_rubric", "load_rubrics", "parse_rubric", "rubric_from_row"]
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What a file of rubrics held.
+
+    Attributes:
+        rubrics: one for each row.
+        notes: what was done or noticed while reading.
+        format: name of the format.
+        rows: the rows that the rubrics were read from, in the same order.
+    """
+
+    rubrics: tuple[Rubric, ...]
+    notes: tuple[Note, ...]
+    format: str
+    rows: tuple[Row, ...]
+
+
+def parse_rubric(
+    value: object,
+    *,
+    format: str = "auto",
+    source: str = "",
+    line: int | None = None,
+    field: str = "",
+    notes: list[Note] | None = None,
+    **options: str,
+) -> Rubric:
+    """A rubric out of a JSON-like value.
+
+    Args:
+        value: a record, a bare list of criteria, either of them as JSON text, a rubric in Prometheus' text form,
+            or a Rubric, which is given back.
+        format: a name out of `formats()`; `auto` takes the one format that the value looks like.
+        source, line, field: where the value comes from, for error messages.
+        notes: list that notes are added to.
+        options: the format's own, such as `weights="paper"` for `rar`.
+
+    Raises FormatError for anything that is not a rubric of that format, ConfigError for an unknown format or
+    option.
+    """
+    path: Path = (field,) if field else ()
+    place = Place(source, line, path, [] if notes is None else notes)
+    return _parse(value, place, format, options)[0]
+
+
+def _parse(value: object, place: Place, name: str, options: Options) -> tuple[Rubric, str]:
+    """The rubric, and the name of the format it is in."""
+    if isinstance(value, Rubric):
+        return value, "native"
+    if isinstance(value, str):
+        value, name = _from_text(value, place, name)
+    problems = [(path, problem) for path, problem in walk(value)]
+    for path, problem in problems:
+        if "not a number" not in problem:
+            raise place.at(*path).error(f"the value {problem}")
+    if name == "auto" and not candidates(value):
+        column = _rubric_column(value)
+        if column:
+            return _from_column(value, column, place, name, options)
+    chosen = get_format(detect(value, place) if name == "auto" else name)
+    _check_options(chosen.name, chosen.options, options)
+    if name != "auto" and not chosen.fits(value) and _rubric_column(value):
+        return _from_column(value, _rubric_column(value), place, name, options)
+    try:
+        rubric = chosen.parse(value, place, options)
+    except RecursionError:
+        raise place.error("the value is nested too deeply") from None
+    for path, problem in problems:  # the format has named weights that are not finite; this is any other number
+        raise place.at(*path).error(f"the value {problem}")
+    return rubric, chosen.name
+
+
+def _check_options(name: str, known: Sequence[str], options: Options) -> None:
+    for option in options:
+        if option not in known:
+            hint = f"its options: {', '.join(known)}" if known else "it has no options"
+            raise ConfigError(f"the format {name!r} has no option {option!r}", hint=hint)
+
+
+def _from_text(text: str, place: Place, name: str) -> tuple[object, str]:
+    if name in ("auto", "prometheus") and is_score_text(text):
+        return text, "prometheus"
+    if not text.lstrip().startswith(("{", "[")):
+        hint = "give a list of criteria, or JSON text of one; free text has to be split into criteria first"
+        raise place.error("the text is no JSON", hint=hint)
+    try:
+        return parse_json(text, line=None, allow_nonfinite=True), name
+    except FormatError as error:
+        raise place.error(f"the text is no JSON that can be read: {error.detail}", hint=error.hint) from None
+
+
+def _rubric_column(value: object) -> str:
+    """The one column of a record that holds a rubric of some format, "" where there is none."""
+    record = as_object(value) or {}
+    found = [name for name in RUBRIC_COLUMNS if record.get(name) is not None]
+    return found[0] if len(found) == 1 else ""
+
+
+def _from_column(value: object, column: str, place: Place, name: str, options: Options) -> tuple[Rubric, str]:
+    """The rubric in a column of a record; the other columns join its metadata."""
+    record = dict(as_object(value) or {})
+    rubric, found = _parse(record.pop(column), place.at(column), name, options)
+    for key in record:
+        if key in rubric.metadata:
+            raise place.at(key).error("this column is in the rubric's metadata too", hint="remove one of them")
+    return rubric.model_copy(update={"metadata": rubric.metadata | record}), found
+
+
+def rubric_from_row(
+    row: Row, *, format: str = "auto", notes: list[Note] | None = None, **options: str
+) -> Rubric | None:
+    """The rubric that a row of prompts and responses carries, None where it has none.
+
+    It is read from the column `rubric` or `rubrics`, or from the row itself where that looks like a rubric
+    (BiGGen, a row with `criteria`). Raises FormatError as `parse_rubric` does.
+    """
+    place = Place(row.source, row.line, (), [] if notes is None else notes)
+    column = _rubric_column(row.record)
+    if column:
+        return _parse(row.record[column], place.at(column), format, options)[0]
+    if not candidates(row.record):
+        return None
+    return _parse(row.record, place, format, options)[0]
+
+
+def load_rubrics(
+    path: str | PathLike[str], *, format: str = "auto", kind: str | None = None, **options: str
+) -> Imported:
+    """All rubrics of a file.
+
+    Args:
+        path: .jsonl, .json, .yaml, .parquet or .csv, as `rubricate.data.io.read_rows` takes them. A row is a
+            rubric; rows that are single criteria make up one rubric; an object of objects, as BiGGen's file, is
+            read as one rubric an entry, the key being its id.
+        format: a name out of `formats()`; `auto` takes the one that the rows look like.
+        kind: what the file holds, where its name does not say.
+        options: the format's own, such as `weights="paper"` for `rar`.
+
+    Raises FormatError with file, line and field for the first row that does not fit, or when rows look like
+    different formats; ConfigError for an unknown format or option.
+    """
+    notes: list[Note] = []
+    values = list(read_values(path, kind=kind, allow_nonfinite=True))
+    entries = list(_entries(values, path, notes, format))
+    rubrics: list[Rubric] = []
+    first = ""
+    for value, place in entries:
+        rubric, found = _parse(value, place, format, options)
+        if first and found != first:
+            message = f"this row looks like {found}, the rows before it like {first}"
+            raise place.error(message, hint=f"split the file, or name the format: format={first!r}")
+        first = first or found
+        rubrics.append(rubric)
+    rows = [Row(fspath(path), place.line or 1, _as_record(value)) for value, place in entries]
+    return Imported(tuple(rubrics), tuple(notes), first, tuple(rows))
+
+
+def load_rubric(path: str | PathLike[str], *, format: str = "auto", **options: str) -> Rubric:
+    """The one rubric of a file. Raises FormatError as `load_rubrics` does, and when there are several."""
+    found = load_rubrics(path, format=format, **options)
+    if len(found.rubrics) != 1:
+        hint = "put the rubrics into a column of the data, or choose one"
+        raise FormatError(f"expected one rubric, found {len(found.rubrics)}", source=fspath(path), hint=hint)
+    return found.rubrics[0]
+
+
+def _as_record(value: object) -> dict[str, object]:
+    record = as_object(value)
+    return dict(record) if record is not None else {"rubric": value}
+
+
+def _entries(
+    values: Sequence[Value], path: str | PathLike[str], notes: list[Note], name: str
+) -> Iterator[tuple[object, Place]]:
+    """The rubrics of a file, not yet read, each with its place."""
+    source, first = fspath(path), values[0]
+    if _is_criterion(first.value, name):
+        whole = Place(source, first.line, (), notes, _Finder(path, values))
+        whole.note("layout", f"the rows are criteria; together they are one rubric of {len(values)}")
+        yield [value.value for value in values], whole
+        return
+    keyed = _keyed(first) if len(values) == 1 else None
+    if keyed is not None:
+        notes.append(Note("layout", f"an object of {len(keyed)} rubrics, read by key", source, first.line))
+        for key, record in keyed.items():
+            yield record, Place(source, first.line, (key,), notes, _Finder(path, [first]))
+        return
+    for value in values:
+        yield value.value, Place(source, value.line, (), notes, _Finder(path, [value]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Finder:
+    """Gives the line of a path in a file. Of several values, the first index of the path says which is meant."""
+
+    path: str | PathLike[str]
+    values: Sequence[Value]
+
+    def __call__(self, path: Path) -> int | None:
+        value, rest = self.values[0], path
+        if len(self.values) > 1 and path and isinstance(path[0], int):
+            value, rest = self.values[path[0]], path[1:]
+        found = find_line(self.path, (*value.place, *rest))
+        return value.line if found is None else found
+
+
+def _is_criterion(value: object, name: str) -> bool:
+    """Whether a row is a single criterion: a text, or an object that looks like an entry of a bare list."""
+    if isinstance(value, str):
+        return not is_score_text(value) and not value.lstrip().startswith(("{", "["))
+    record = as_object(value)
+    if record is None or candidates(record) or _rubric_column(record):
+        return False
+    return bool(candidates([record])) if name == "auto" else get_format(name).is_item(record)
+
+
+def _keyed(value: Value) -> dict[str, Mapping[str, object]] | None:
+    """The entries of an object of records, each with its key as id; None where the value is something else."""
+    outer = as_object(value.value)
+    if not outer or candidates(outer) or _rubric_column(outer):
+        return None
+    records = {key: as_object(item) for key, item in outer.items()}
+    found = {key: record for key, record in records.items() if record is not None and candidates(record)}
+    if len(found) != len(records):
+        return None
+    for key, record in found.items():
+        if str(record.get("id", key)) != key:
+            message = f"the key {key!r} and the id {record['id']!r} differ"
+            raise FormatError(message, source=value.source, line=value.line, field=field_name((key, "id")))
+    return {key: record if "id" in record else {"id": key, **record} for key, record in found.items()}
