@@ -74,6 +74,8 @@ class LogprobJudge(ModelJudge):
         max_outside: largest share of probability outside yes and no, in [0, 1]; above it the verdict failed
             with kind `low_mass`.
         top_logprobs: alternatives to ask for; servers allow 20 as a rule.
+        prefill: text that the answer begins with, where the back end can continue an answer. It draws a small
+            model's probability onto the answers (measured with SmolLM2-135M: 16% outside instead of 60%).
     """
 
     def __init__(
@@ -87,6 +89,7 @@ class LogprobJudge(ModelJudge):
         max_chars: int | None = None,
         max_outside: float = 0.5,
         top_logprobs: int = 20,
+        prefill: str = "Answer:",
     ) -> None:
         super().__init__(
             model,
@@ -98,10 +101,12 @@ class LogprobJudge(ModelJudge):
         )
         self.max_outside = max_outside
         self.top_logprobs = top_logprobs
+        self.prefill = prefill
 
     def identity(self) -> dict[str, object]:
         """Adds the options of this judge."""
-        return super().identity() | {"max_outside": self.max_outside, "top_logprobs": self.top_logprobs}
+        names = ("max_outside", "top_logprobs", "prefill")
+        return super().identity() | {name: getattr(self, name) for name in names}
 
     async def judge_criteria(self, rollout: Rollout, criteria: Sequence[Criterion]) -> Judgement:
         """One verdict a criterion, in order."""
@@ -123,8 +128,9 @@ class LogprobJudge(ModelJudge):
         return Judgement(tuple(verdicts), usage=usage)
 
     def _request(self, shared: str, block: str, text: str) -> ChatRequest:
-        item = self.prompt.render(block, {"text": text})
-        return ChatRequest(self.messages(shared, item), max_tokens=1, top_logprobs=self.top_logprobs)
+        messages = self.messages(shared, self.prompt.render(block, {"text": text}))
+        prefill = self.prefill if self.model.capabilities.prefill else ""
+        return ChatRequest(messages, max_tokens=1, top_logprobs=self.top_logprobs, prefill=prefill)
 
     def _verdict(
         self,
