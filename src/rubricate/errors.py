@@ -46,7 +46,8 @@ __all__ = [
 
 
 def _rebuild(cls: type[RubricateError], state: Mapping[str, Any]) -> RubricateError:
-    error = cls.__new__(cls)
+    # Of two built-in bases the one with more fields, OSError, must make the object.
+    error = OSError.__new__(cls) if issubclass(cls, OSError) else cls.__new__(cls)
     error.__dict__.update(state)
     error.args = (state.get("message", ""),)
     return error
