@@ -2,8 +2,10 @@
 
 from rubricate.rewardmodels.aggregation import KIND_WEIGHTS, RAR_V1_WEIGHTS, RAR_WEIGHTS, Aggregation
 from rubricate.rewardmodels.arrays import Aggregated, Outcome, State, aggregate_arrays
+from rubricate.rewardmodels.channels import GENERAL, OTHER
 from rubricate.rewardmodels.plan import Plan, make_plan
 from rubricate.rewardmodels.presets import PRESETS, preset, preset_names
+from rubricate.rewardmodels.reward import AsyncRubricReward, RubricReward
 from rubricate.rewardmodels.scoring import (
     NodeScore,
     Score,
@@ -15,15 +17,19 @@ from rubricate.rewardmodels.scoring import (
 )
 
 __all__ = [
+    "GENERAL",
     "KIND_WEIGHTS",
+    "OTHER",
     "PRESETS",
     "RAR_V1_WEIGHTS",
     "RAR_WEIGHTS",
     "Aggregated",
     "Aggregation",
+    "AsyncRubricReward",
     "NodeScore",
     "Outcome",
     "Plan",
+    "RubricReward",
     "Score",
     "State",
     "aggregate",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rubricate.rewardmodels.aggregation import Aggregation
 from rubricate.rewardmodels.plan import Bools, Floats, Node, Plan, check_floor
 
-__all__ = ["Aggregated", "Outcome", "State", "aggregate_arrays", "combine", "node_values", "reachable"]
+__all__ = ["Aggregated", "Outcome", "State", "aggregate_arrays", "combine", "floor_of", "node_values", "reachable"]
 
 
 class State(enum.IntEnum):
@@ -90,8 +90,7 @@ def aggregate_arrays(options: Aggregation, plan: Plan, evidence: Floats, states:
     fired = known & plan.vetoes & (met ^ plan.rewards)
     vetoed = fired.any(axis=1)
     veto_unknown = (unknown & plan.vetoes).any(axis=1)
-    uses_floor = bool(plan.vetoes.any()) or options.response_failures == "floor"
-    floor = floor_of(options, plan) if uses_floor else np.nan
+    floor = floor_of(options, plan)
     defined = ~np.isnan(high)
     low = np.where(vetoed | (veto_unknown & defined), floor, low)
     high = np.where(vetoed, floor, high)
@@ -173,7 +172,14 @@ def reachable(options: Aggregation, plan: Plan) -> tuple[float, float]:
 
 
 def floor_of(options: Aggregation, plan: Plan) -> float:
-    """The value of a vetoed response. Raises ConfigError when it is above a value reachable without a veto."""
+    """The value of a vetoed response, NaN where there can be none.
+
+    Raises ConfigError when it is above a value that is reachable without a veto.
+    """
+    if plan.floor is not None:
+        return plan.floor
+    if not plan.vetoes.any() and options.response_failures != "floor":
+        return np.nan
     lowest = reachable(options, plan)[0]
     if options.floor is None:
         return options.finish(options.domain[0]) if np.isnan(lowest) else lowest

@@ -50,6 +50,7 @@ class Plan:
         slope, offset: the contribution of a criterion of value v is slope * v + offset.
         earning: what each criterion adds to the denominator.
         root: the tree of groups; flat rubrics have the root alone.
+        floor: the value of a vetoed response, where it has been worked out.
     """
 
     ids: tuple[str, ...]
@@ -61,6 +62,7 @@ class Plan:
     offset: Floats
     earning: Floats
     root: Node
+    floor: float | None = None
 
     @property
     def worst(self) -> Floats:

@@ -1,0 +1,110 @@
+"""Whose doing a failed judgement is, settled by what became of its siblings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from rubricate.rubrics import Rubric
+from rubricate.types import Failure, FailureCause, FailureKind, Status, Verdict
+
+__all__ = ["Judged", "Siblings"]
+
+# A response can bring these about: by its length, by what it makes the judge say, or by making it say nothing.
+_RESPONSE_CAN = frozenset(
+    {
+        FailureKind.OVERFLOW,
+        FailureKind.REFUSAL,
+        FailureKind.CONTENT_FILTER,
+        FailureKind.EMPTY,
+        FailureKind.LENGTH,
+        FailureKind.UNPARSABLE,
+        FailureKind.AMBIGUOUS,
+        FailureKind.OUT_OF_RANGE,
+        FailureKind.INCOMPLETE,
+        FailureKind.LOW_MASS,
+    }
+)
+_OVERALL = "the whole rubric"
+
+Question = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The verdicts on one row: one a criterion, in rubric order, and the one on the whole rubric."""
+
+    verdicts: tuple[Verdict, ...]
+    overall: Verdict | None = None
+
+    @property
+    def open(self) -> bool:
+        """Whether a failure's cause depends on the row's siblings."""
+        told = self.verdicts if self.overall is None else (*self.verdicts, self.overall)
+        return any(_doubtful(verdict) for verdict in told)
+
+
+class Siblings:
+    """Counts what was judged in one call, and says whose doing each failure is.
+
+    A judge that could not read, or could not fit, one response while it judged others was stopped by that response;
+    one that judged nothing is broken. In detail, for a failure of a kind that a response can bring about:
+
+    - Where the same judge was asked the same question about other responses, these decide: if any of them was
+      judged, the response is the cause, else the infrastructure (the criterion, or the judge).
+    - Otherwise anything else that this judge judged in the call decides: other criteria, other rows.
+
+    Servers, timeouts, budgets, verifiers and bugs are never the response's doing.
+    """
+
+    def __init__(self) -> None:
+        self._judged: Counter[Question] = Counter()
+        self._asked: Counter[Question] = Counter()
+        self._judged_by: Counter[str] = Counter()
+
+    def add(self, rubric: Rubric, row: Judged) -> None:
+        """Count a row in."""
+        for question, verdict in _questions(rubric, row):
+            judged = verdict.status is not Status.FAILED
+            self._judged[question] += judged
+            self._judged_by[verdict.judge] += judged
+            self._asked[question] += judged or _doubtful(verdict)
+
+    def settle(self, rubric: Rubric, row: Judged) -> Judged:
+        """The row, which was counted in, with the cause of each failure set."""
+        if not row.open:
+            return row
+        settled = [self._settled(question, verdict) for question, verdict in _questions(rubric, row)]
+        overall = settled.pop() if row.overall is not None else None
+        return Judged(tuple(settled), overall)
+
+    def _settled(self, question: Question, verdict: Verdict) -> Verdict:
+        failure = verdict.failure
+        if failure is None or not _doubtful(verdict):
+            return verdict
+        if self._asked[question] > 1:
+            by_response = self._judged[question] > 0
+        else:
+            by_response = self._judged_by[verdict.judge] > 0
+        cause = FailureCause.RESPONSE if by_response else FailureCause.INFRASTRUCTURE
+        return verdict if failure.cause is cause else replace(verdict, failure=_with_cause(failure, cause))
+
+
+def _doubtful(verdict: Verdict) -> bool:
+    return verdict.failure is not None and verdict.failure.kind in _RESPONSE_CAN
+
+
+def _with_cause(failure: Failure, cause: FailureCause) -> Failure:
+    return replace(failure, cause=cause)
+
+
+def _questions(rubric: Rubric, row: Judged) -> Sequence[tuple[Question, Verdict]]:
+    """What each verdict answers; criteria of two rubrics are the same question if id and text are the same."""
+    pairs: list[tuple[Question, Verdict]] = []
+    texts = {criterion.id: criterion.text for criterion in rubric.criteria}
+    for verdict in row.verdicts:
+        pairs.append(((verdict.judge, verdict.criterion_id, texts[verdict.criterion_id]), verdict))
+    if row.overall is not None:
+        pairs.append(((row.overall.judge, _OVERALL, ""), row.overall))
+    return pairs
