@@ -10,13 +10,33 @@ import os
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future, InvalidStateError
-from typing import TypeVar
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 __all__ = ["on_bridge", "run_sync"]
 
 T = TypeVar("T")
 
 _CLOSE_SECONDS = 5.0
+
+
+@dataclass(slots=True)
+class _Job(Generic[T]):
+    """A coroutine to run, in a copy of the context in which the job was made.
+
+    Cancelling the future of its result cancels the coroutine; `ended` is set when that has come to its end.
+    """
+
+    work: Coroutine[object, object, T]
+    future: Future[T] = field(default_factory=Future[T])
+    context: contextvars.Context = field(default_factory=contextvars.copy_context)
+    ended: threading.Event = field(default_factory=threading.Event)
+    started: bool = False
+
+    def end(self) -> None:
+        self.work.close()  # for one that was cancelled before it began; a finished one does not mind
+        self.future.cancel()
+        self.ended.set()
 
 
 class _Bridge:
@@ -32,27 +52,16 @@ class _Bridge:
         asyncio.set_event_loop(self.loop)
         self.loop.run_forever()
 
-    def submit(self, work: Coroutine[object, object, T]) -> tuple[Future[T], threading.Event]:
-        """Start a coroutine on the bridge, in a copy of the caller's context.
+    def start(self, job: _Job[T]) -> None:
+        """Run a job's coroutine on this loop."""
 
-        Gives the future of its result, which cancels the coroutine when it is cancelled, and an event that is set
-        when the coroutine has ended.
-        """
-        future, ended = Future[T](), threading.Event()
-        context = contextvars.copy_context()
+        def begin() -> None:
+            task = self.loop.create_task(_finish(job), context=job.context)
+            task.add_done_callback(lambda _: job.end())
+            job.future.add_done_callback(lambda done: self._cancel(task) if done.cancelled() else None)
 
-        def end(task: asyncio.Task[None]) -> None:
-            work.close()  # for one that was cancelled before it began; a finished one does not mind
-            future.cancel()
-            ended.set()
-
-        def start() -> None:
-            task = self.loop.create_task(_finish(work, future), context=context)
-            task.add_done_callback(end)
-            future.add_done_callback(lambda done: self._cancel(task) if done.cancelled() else None)
-
-        self.loop.call_soon_threadsafe(start)
-        return future, ended
+        job.started = True
+        self.loop.call_soon_threadsafe(begin)
 
     def _cancel(self, task: asyncio.Task[None]) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed, and the task with it
@@ -71,20 +80,20 @@ class _Bridge:
             self.loop.close()
 
 
-async def _finish(work: Coroutine[object, object, T], future: Future[T]) -> None:
+async def _finish(job: _Job[T]) -> None:
     """Run the coroutine to its end and hand what comes of it to the future. Raises nothing itself.
 
     A KeyboardInterrupt or SystemExit that left a task would end the loop under everyone else.
     """
     with contextlib.suppress(InvalidStateError):  # the caller has given up waiting
         try:
-            result = await work
+            result = await job.work
         except asyncio.CancelledError:
-            future.cancel()
+            job.future.cancel()
         except BaseException as error:
-            future.set_exception(error)
+            job.future.set_exception(error)
         else:
-            future.set_result(result)
+            job.future.set_result(result)
 
 
 async def _wind_up() -> None:
@@ -151,18 +160,24 @@ def run_sync(work: Coroutine[object, object, T]) -> T:
     caller may itself sit inside a running loop, as in a notebook or a trainer. Context variables are those of the
     caller. KeyboardInterrupt, and any other interruption of the wait, cancels the coroutine.
     """
-    future, ended = _holder.get().submit(work)
+    job = _Job(work)
     try:
-        return future.result()
+        # An interrupt may come at any point in here; the coroutine then may have begun or not.
+        _holder.get().start(job)
+        return job.future.result()
     finally:
-        if not future.done():
-            future.cancel()
-            ended.wait(_CLOSE_SECONDS)
+        if not job.future.done():
+            job.future.cancel()
+            if job.started:
+                job.ended.wait(_CLOSE_SECONDS)
+            else:
+                job.work.close()
 
 
 async def on_bridge(work: Coroutine[object, object, T]) -> T:
     """Run a coroutine on the same background loop and await it from any other loop. Cancellation goes through."""
     if _holder.here() is not None:
         return await work
-    future, _ = _holder.get().submit(work)
-    return await asyncio.wrap_future(future)
+    job = _Job(work)
+    _holder.get().start(job)
+    return await asyncio.wrap_future(job.future)
