@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from rubricate.chat.base import ChatRequest
 from rubricate.chat.limits import Limits
@@ -37,12 +37,6 @@ class Need:
         prompt, answer = math.ceil(characters / 4), sum(request.max_tokens for request in requests)
         cost = limits.cost(Usage(prompt_tokens=prompt, completion_tokens=answer))
         return cls(len(requests), prompt, answer, cost)
-
-    def usage(self, reported: Usage) -> Usage:
-        """The usage to charge for an answer: as reported, or the estimate where the server reports no tokens."""
-        if reported.prompt_tokens or reported.completion_tokens:
-            return reported
-        return replace(reported, prompt_tokens=self.prompt_tokens, completion_tokens=self.completion_tokens)
 
 
 class Bucket:
@@ -178,13 +172,18 @@ class Gates:
         self.budget = Budget(limits)
         self.in_flight = 0
 
+    @property
+    def full(self) -> bool:
+        """Whether all permits are out."""
+        return self.limits.concurrency is not None and self.in_flight >= self.limits.concurrency
+
     def delay(self, need: Need, now: float) -> float:
         """Seconds until this try may be sent: 0 now, infinity when a call under way must end first.
 
         Raises BudgetError and CircuitOpenError.
         """
         wait = max(self.budget.delay(need), self.breaker.delay(now))
-        if self.limits.concurrency is not None and self.in_flight >= self.limits.concurrency:
+        if self.full:
             return math.inf
         if self._requests is not None:
             wait = max(wait, self._requests.delay(need.requests, now))

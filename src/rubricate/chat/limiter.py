@@ -215,6 +215,8 @@ class Limiter:
             if waiter is not None:
                 with state.lock:
                     leave(state.queue, waiter)
+                    if not state.gates.full:  # else whoever gives a permit back wakes the next
+                        wake_head(state.queue)
 
     def _take(self, state: _State, need: Need, urgent: bool) -> None:
         state.gates.take(need)
@@ -261,9 +263,10 @@ class Limiter:
     def _settle(
         self, batch: list[ChatRequest], need: Need, answers: list[Completion | ChatError], cut: BaseException | None
     ) -> None:
-        charged = sum((self._charge(*pair) for pair in zip(batch, answers, strict=False)), Usage())
+        charges = [self._charge(*pair) for pair in zip(batch, answers, strict=False)]
         if cut is not None:
-            charged = sum((self._charge(request, None) for request in batch), Usage())
+            charges = [self._charge(request, None) for request in batch]
+        charged = charges[0] if len(charges) == 1 else sum(charges, Usage())
         errors = [answer for answer in answers if isinstance(answer, ChatError)]
         verdict = cut or (errors[0] if errors and len(errors) == len(answers) else None)
         state = self._shared()
@@ -276,19 +279,25 @@ class Limiter:
 
     def _charge(self, request: ChatRequest, answer: Completion | ChatError | None) -> Usage:
         """What an attempt costs. One that was cut off (None), or whose reply broke, may have cost its prompt."""
-        need = Need.of(self.limits, [request])
         if isinstance(answer, Completion):
-            return self._priced(need.usage(replace(answer.usage, calls=1)))
+            usage = answer.usage
+            if not (usage.prompt_tokens or usage.completion_tokens):
+                need = Need.of(self.limits, [request])
+                usage = Usage(1, need.prompt_tokens, need.completion_tokens)
+            return self._priced(usage)
         if answer is None or isinstance(answer, DeadlineError) or answer.status == 200:
-            return self._priced(Usage(calls=1, prompt_tokens=need.prompt_tokens))
+            return self._priced(Usage(1, Need.of(self.limits, [request]).prompt_tokens))
         return Usage(calls=1)
 
     def _priced(self, usage: Usage) -> Usage:
-        return usage if usage.cost else replace(usage, cost=self.limits.cost(usage))
+        cost = usage.cost or self.limits.cost(usage)
+        return usage if cost == usage.cost else replace(usage, cost=cost)
 
     def _answered(self, answer: Completion, attempt: int) -> Completion:
         usage = self._priced(answer.usage)
-        return replace(answer, usage=replace(usage, calls=usage.calls + attempt - 1))
+        if attempt > 1:
+            usage = replace(usage, calls=usage.calls + attempt - 1)
+        return answer if usage is answer.usage else replace(answer, usage=usage)
 
     def _retry_pause(self, error: ChatError, attempt: int) -> float | None:
         """Seconds to wait before the next attempt, None for no further attempt."""

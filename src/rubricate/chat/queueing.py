@@ -43,8 +43,7 @@ def wake_head(queue: deque[Waiter]) -> None:
 
 
 def leave(queue: deque[Waiter], waiter: Waiter) -> None:
-    """Take a waiter out, with or without its permit, and let the next one look."""
+    """Take a waiter out, whether it has its permit or gives up."""
     if waiter.queued:
         queue.remove(waiter)
         waiter.queued = False
-    wake_head(queue)
