@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol, cast
@@ -157,3 +158,61 @@ def user() -> Callable[..., ChatRequest]:
         return ChatRequest((Message("user", text),), **fields)  # pyright: ignore[reportArgumentType] -- test helper
 
     return request
+
+
+def save_gguf(path: Path, *, seed: int = 0) -> Path:
+    """A random two-layer Llama with the tokenizer of the other models, as GGUF in fp32."""
+    import gguf
+    import numpy as np
+
+    saved = path.parent / f"{path.stem}-tokenizer"
+    build_tokenizer().save_pretrained(str(saved))
+    model = json.loads((saved / "tokenizer.json").read_text(encoding="utf-8"))["model"]
+    tokens = sorted(model["vocab"], key=lambda token: model["vocab"][token])
+    writer = gguf.GGUFWriter(str(path), "llama")
+    writer.add_context_length(CONTEXT)
+    writer.add_embedding_length(32)
+    writer.add_block_count(2)
+    writer.add_feed_forward_length(48)
+    writer.add_head_count(4)
+    writer.add_head_count_kv(2)
+    writer.add_rope_freq_base(10000.0)
+    writer.add_layer_norm_rms_eps(1e-6)
+    writer.add_vocab_size(len(tokens))
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("default")
+    writer.add_token_list(tokens)
+    writer.add_token_types([3 if token.startswith("<|") else 1 for token in tokens])
+    writer.add_token_merges([" ".join(pair) for pair in model["merges"]])
+    writer.add_bos_token_id(0)
+    writer.add_eos_token_id(1)
+    writer.add_pad_token_id(2)
+    writer.add_chat_template(TEMPLATE)
+    draw = np.random.default_rng(seed)
+    shapes = {"token_embd": (len(tokens), 32), "output_norm": (32,)}
+    for block in range(2):
+        wide = {"attn_q": (32, 32), "attn_k": (16, 32), "attn_v": (16, 32), "attn_output": (32, 32)}
+        wide |= {"ffn_gate": (48, 32), "ffn_up": (48, 32), "ffn_down": (32, 48)}
+        shapes |= {f"blk.{block}.{name}": shape for name, shape in wide.items()}
+        shapes |= {f"blk.{block}.attn_norm": (32,), f"blk.{block}.ffn_norm": (32,)}
+    for name, shape in shapes.items():
+        values = np.ones(shape) if len(shape) == 1 else draw.normal(0, 0.25, shape)
+        writer.add_tensor(f"{name}.weight", values.astype(np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+@pytest.fixture
+def make_gguf() -> Callable[..., Path]:
+    """`make_gguf(path, seed=)` writes a tiny GGUF model there."""
+    return save_gguf
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache folder of the test's own."""
+    monkeypatch.setenv("RUBRICATE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"

@@ -8,43 +8,65 @@ import logging
 import os
 import shutil
 import tempfile
+import threading
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, cast
 
 import torch
 
-from rubricate.chat.local_source import Source, gguf_copy, tensor_names
+from rubricate.chat.local_source import Source, gguf_copy
 from rubricate.chat.local_torch import CausalModel, ChatTokenizer
-from rubricate.errors import ConfigError, MissingExtraError
+from rubricate.errors import ConfigError, MissingExtraError, RubricateError
 
 __all__ = ["empty_cache", "load_model", "pick_device", "pick_dtype"]
 
 _LOG = logging.getLogger(__name__)
 _STALE_S = 24 * 3600
 
+# transformers changes torch's defaults while it builds a model: two loadings at once break each other, for good
+_loading = threading.Lock()
+
+
+def _after_fork() -> None:
+    global _loading
+    _loading = threading.Lock()  # the parent's may be in the hands of a thread that the child does not have
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
 
 class _Models(Protocol):
-    def from_pretrained(self, path: str, **options: object) -> CausalModel: ...
+    def from_pretrained(self, path: str, **options: object) -> tuple[CausalModel, Mapping[str, object]]: ...
 
 
 class _Tokenizers(Protocol):
     def from_pretrained(self, path: str, **options: object) -> ChatTokenizer: ...
 
 
-class _Adapted(Protocol):
-    def merge_and_unload(self) -> CausalModel: ...
+class _Result(Protocol):
+    missing_keys: Sequence[str]
+    unexpected_keys: Sequence[str]
 
 
-class _Adapters(Protocol):
-    def from_pretrained(self, model: CausalModel, path: str) -> _Adapted: ...
+class _Configs(Protocol):
+    def from_pretrained(self, path: str) -> object: ...
 
 
 class _Peft(Protocol):
-    PeftModel: _Adapters
+    PeftConfig: _Configs
 
-    def get_peft_model_state_dict(self, model: _Adapted) -> Mapping[str, torch.Tensor]: ...
+    def inject_adapter_in_model(self, peft_config: object, model: CausalModel) -> object: ...
+
+    def load_peft_weights(self, path: str, *, device: str) -> Mapping[str, torch.Tensor]: ...
+
+    def set_peft_model_state_dict(self, model: CausalModel, weights: Mapping[str, torch.Tensor]) -> _Result: ...
+
+
+class _AdapterLayer(Protocol):
+    def merge(self) -> None: ...
 
 
 def pick_device(device: str) -> str:
@@ -82,10 +104,14 @@ def load_model(source: Source, *, device: str, dtype: torch.dtype) -> tuple[Caus
 
     Raises ConfigError for weights that cannot be loaded, MissingExtraError where peft is needed and missing.
     """
+    # an adapter's small changes are added in full precision, then rounded with the weights, once
+    first = dtype if source.adapter is None else torch.float32
     try:
-        with _no_progress_bars():
-            model, tokenizer = _load_gguf(source.path, dtype) if source.gguf else _load_folder(source.path, dtype)
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        with _loading, _no_progress_bars():
+            model, tokenizer = _load_gguf(source.path, first) if source.gguf else _load_folder(source.path, first)
+    except RubricateError:
+        raise
+    except Exception as error:  # safetensors and tokenizers have exceptions of their own
         raise ConfigError(f"the model {source.spec!r} cannot be loaded: {error}") from error
     if source.adapter is not None:
         model = _with_adapter(model, source.adapter)
@@ -95,10 +121,21 @@ def load_model(source: Source, *, device: str, dtype: torch.dtype) -> tuple[Caus
 def _load_folder(path: Path, dtype: torch.dtype) -> tuple[CausalModel, ChatTokenizer]:
     import transformers
 
-    models = cast("_Models", transformers.AutoModelForCausalLM)
     tokenizers = cast("_Tokenizers", transformers.AutoTokenizer)
     tokenizer = tokenizers.from_pretrained(str(path), local_files_only=True)
-    return models.from_pretrained(str(path), dtype=dtype, local_files_only=True), tokenizer
+    return _whole_model(str(path), dtype=dtype), tokenizer
+
+
+def _whole_model(path: str, **options: object) -> CausalModel:
+    """Raises ValueError where the files lack weights, which transformers would fill with random numbers."""
+    import transformers
+
+    models = cast("_Models", transformers.AutoModelForCausalLM)
+    model, info = models.from_pretrained(path, local_files_only=True, output_loading_info=True, **options)
+    lacking = sorted(str(name) for name in cast("Iterable[object]", info.get("missing_keys", ())))
+    if lacking:
+        raise ValueError(f"{len(lacking)} weights are missing, such as {lacking[0]}")
+    return model
 
 
 def _load_gguf(path: Path, dtype: torch.dtype) -> tuple[CausalModel, ChatTokenizer]:
@@ -109,18 +146,17 @@ def _load_gguf(path: Path, dtype: torch.dtype) -> tuple[CausalModel, ChatTokeniz
     if copy.is_dir():
         try:
             return _load_folder(copy, dtype)
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
+        except Exception as error:  # safetensors and tokenizers have exceptions of their own
             _LOG.warning("the converted copy %s is unreadable (%s); converting again", copy, error)
             shutil.rmtree(copy, ignore_errors=True)
     if importlib.util.find_spec("gguf") is None:  # transformers reads the file with it
         raise MissingExtraError("gguf", extra="local")
-    models = cast("_Models", transformers.AutoModelForCausalLM)
     tokenizers = cast("_Tokenizers", transformers.AutoTokenizer)
-    place, options = str(path.parent), {"gguf_file": path.name, "local_files_only": True}
-    tokenizer = tokenizers.from_pretrained(place, **options)
+    place = str(path.parent)
+    tokenizer = tokenizers.from_pretrained(place, gguf_file=path.name, local_files_only=True)
     # without dequantize=True transformers 5 keeps the blocks, and such a model cannot be saved
     unpacked = transformers.GgufConfig(dequantize=True)
-    model = models.from_pretrained(place, dtype=torch.float32, quantization_config=unpacked, **options)
+    model = _whole_model(place, gguf_file=path.name, dtype=torch.float32, quantization_config=unpacked)
     _keep(model, tokenizer, copy)
     return model, tokenizer
 
@@ -153,27 +189,33 @@ def _sweep(folder: Path) -> None:
 
 
 def _with_adapter(model: CausalModel, adapter: Path) -> CausalModel:
+    """The model, changed in place: adapter layers put in, filled and merged."""
     try:
         import peft
+        from peft.tuners.tuners_utils import BaseTunerLayer
     except ImportError:
         raise MissingExtraError("peft", extra="train") from None
     library = cast("_Peft", peft)
+    misfit = f"the adapter {str(adapter)!r} does not fit the model"
     try:
-        adapted = library.PeftModel.from_pretrained(model, str(adapter))
-        expected = library.get_peft_model_state_dict(adapted)
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        raise ConfigError(f"the adapter {str(adapter)!r} does not fit the model: {error}") from error
-    # peft only warns where tensors are missing, and leaves the layers as they were
-    differing = {name for name in set(expected) ^ tensor_names(adapter) if "lora_" in name}
+        library.inject_adapter_in_model(library.PeftConfig.from_pretrained(str(adapter)), model)
+        weights = library.load_peft_weights(str(adapter), device="cpu")
+        # names are those of a model that peft has wrapped, which this one is not
+        found = {name.removeprefix("base_model.model."): tensor for name, tensor in weights.items()}
+        result = library.set_peft_model_state_dict(model, found)
+    except Exception as error:  # peft raises whatever happens to break
+        raise ConfigError(f"{misfit}: {error}", hint="name the base model that it was trained on") from error
+    # layers without their tensors would silently stay as they were
+    differing = [name for name in result.missing_keys if "lora_" in name] + list(result.unexpected_keys)
     if differing:
         raise ConfigError(
-            f"the adapter {str(adapter)!r} does not fit the model: {len(differing)} tensors differ, such as "
-            f"{min(differing)}",
+            f"{misfit}: {len(differing)} tensors differ, such as {min(differing)}",
             hint="name the base model that it was trained on",
         )
-    if not callable(getattr(adapted, "merge_and_unload", None)):
-        raise ConfigError(f"the adapter {str(adapter)!r} is of a kind that cannot be merged", hint="train a LoRA")
-    return adapted.merge_and_unload()
+    for module in model.modules():
+        if isinstance(module, BaseTunerLayer):
+            cast("_AdapterLayer", module).merge()
+    return model
 
 
 @contextlib.contextmanager

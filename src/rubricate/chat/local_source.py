@@ -24,7 +24,6 @@ __all__ = [
     "gguf_copy",
     "read_context",
     "resolve",
-    "tensor_names",
     "weights_identity",
 ]
 
@@ -206,22 +205,16 @@ def _content_hash(path: Path, size: int, _mtime_ns: int) -> str:
     return digest.hexdigest()[:16]
 
 
-def tensor_names(folder: Path) -> set[str]:
-    """Names of all tensors in the safetensors files of a folder. Empty for files that cannot be read."""
-    names: set[str] = set()
-    for path in sorted(folder.glob("*.safetensors")):
-        with path.open("rb") as file:
-            _, entries = _header(file, path.stat().st_size)
-        names |= set(entries)
-    return names
-
-
 def _samples(file: BinaryIO, safetensors: bool, size: int) -> list[tuple[int, int]]:
     """Offset and length of the parts of a large file that stand for it."""
     start, entries = _header(file, size) if safetensors else (0, {})
     if not entries:
         step = max((size - _HEAD) // _BLOCKS, 1)
-        return [(0, _HEAD), *((place, _BLOCK) for place in range(_HEAD, size, step)), (size - _BLOCK, _BLOCK)]
+        return [
+            (0, _HEAD),
+            *((place, _BLOCK) for place in range(_HEAD, size, step)),
+            (max(size - _BLOCK, 0), _BLOCK),
+        ]
     samples = [(0, start)]
     for begin, end in sorted(entries.values()):
         length = min(_TENSOR_BLOCK, end - begin)

@@ -4,7 +4,7 @@ be loaded."""
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol, cast
 
 import torch
@@ -61,6 +61,8 @@ class CausalModel(Protocol):
     def forward(self, **inputs: object) -> _Output: ...
 
     def eval(self) -> CausalModel: ...
+
+    def modules(self) -> Iterator[torch.nn.Module]: ...
 
     def to(self, *, device: str, dtype: torch.dtype) -> CausalModel: ...
 
