@@ -3,6 +3,7 @@
 from rubricate.rewardmodels.aggregation import KIND_WEIGHTS, RAR_V1_WEIGHTS, RAR_WEIGHTS, Aggregation
 from rubricate.rewardmodels.arrays import Aggregated, Outcome, State, aggregate_arrays
 from rubricate.rewardmodels.channels import GENERAL, OTHER
+from rubricate.rewardmodels.groups import GroupAdvantages, group_advantages
 from rubricate.rewardmodels.plan import Plan, make_plan
 from rubricate.rewardmodels.presets import PRESETS, preset, preset_names
 from rubricate.rewardmodels.reward import AsyncRubricReward, RubricReward
@@ -26,6 +27,7 @@ __all__ = [
     "Aggregated",
     "Aggregation",
     "AsyncRubricReward",
+    "GroupAdvantages",
     "NodeScore",
     "Outcome",
     "Plan",
@@ -36,6 +38,7 @@ __all__ = [
     "aggregate_arrays",
     "aggregate_many",
     "clipped_mean",
+    "group_advantages",
     "make_plan",
     "node_scores",
     "preset",

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rubricate.rubrics import Rubric
-from rubricate.types import Failure, FailureCause, FailureKind, Status, Verdict
+from rubricate.types import FailureCause, FailureKind, Status, Verdict
 
 __all__ = ["Judged", "Siblings"]
 
@@ -27,8 +26,6 @@ _RESPONSE_CAN = frozenset(
     }
 )
 _OVERALL = "the whole rubric"
-
-Question = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +56,18 @@ class Siblings:
     """
 
     def __init__(self) -> None:
-        self._judged: Counter[Question] = Counter()
-        self._asked: Counter[Question] = Counter()
+        self._judged: Counter[int] = Counter()
+        self._doubtful: Counter[int] = Counter()
         self._judged_by: Counter[str] = Counter()
 
     def add(self, rubric: Rubric, row: Judged) -> None:
         """Count a row in."""
         for question, verdict in _questions(rubric, row):
-            judged = verdict.status is not Status.FAILED
-            self._judged[question] += judged
-            self._judged_by[verdict.judge] += judged
-            self._asked[question] += judged or _doubtful(verdict)
+            if verdict.status is not Status.FAILED:
+                self._judged[question] += 1
+                self._judged_by[verdict.judge] += 1
+            elif _doubtful(verdict):
+                self._doubtful[question] += 1
 
     def settle(self, rubric: Rubric, row: Judged) -> Judged:
         """The row, which was counted in, with the cause of each failure set."""
@@ -79,32 +77,29 @@ class Siblings:
         overall = settled.pop() if row.overall is not None else None
         return Judged(tuple(settled), overall)
 
-    def _settled(self, question: Question, verdict: Verdict) -> Verdict:
+    def _settled(self, question: int, verdict: Verdict) -> Verdict:
         failure = verdict.failure
         if failure is None or not _doubtful(verdict):
             return verdict
-        if self._asked[question] > 1:
+        asked = self._judged[question] + self._doubtful[question]
+        if asked > 1:
             by_response = self._judged[question] > 0
         else:
             by_response = self._judged_by[verdict.judge] > 0
         cause = FailureCause.RESPONSE if by_response else FailureCause.INFRASTRUCTURE
-        return verdict if failure.cause is cause else replace(verdict, failure=_with_cause(failure, cause))
+        return verdict if failure.cause is cause else replace(verdict, failure=replace(failure, cause=cause))
 
 
 def _doubtful(verdict: Verdict) -> bool:
     return verdict.failure is not None and verdict.failure.kind in _RESPONSE_CAN
 
 
-def _with_cause(failure: Failure, cause: FailureCause) -> Failure:
-    return replace(failure, cause=cause)
-
-
-def _questions(rubric: Rubric, row: Judged) -> Sequence[tuple[Question, Verdict]]:
-    """What each verdict answers; criteria of two rubrics are the same question if id and text are the same."""
-    pairs: list[tuple[Question, Verdict]] = []
+def _questions(rubric: Rubric, row: Judged) -> list[tuple[int, Verdict]]:
+    """What each verdict answers, hashed; criteria of two rubrics are the same question if id and text are."""
+    pairs: list[tuple[int, Verdict]] = []
     texts = {criterion.id: criterion.text for criterion in rubric.criteria}
     for verdict in row.verdicts:
-        pairs.append(((verdict.judge, verdict.criterion_id, texts[verdict.criterion_id]), verdict))
+        pairs.append((hash((verdict.judge, verdict.criterion_id, texts[verdict.criterion_id])), verdict))
     if row.overall is not None:
-        pairs.append(((row.overall.judge, _OVERALL, ""), row.overall))
+        pairs.append((hash((row.overall.judge, _OVERALL)), row.overall))
     return pairs

@@ -187,8 +187,7 @@ class RubricReward:
     ) -> list[float | None]:
         rows = read_call(self.trainer, prompts, completions, columns)
         rewards = await self._engine.batch(rows)
-        constant = self.rubric if all(rubric is None for _, rubric in rows) else None
-        return finish_call(self.trainer, self.__name__, constant, rewards, columns)
+        return finish_call(self.trainer, self.__name__, self.rubric, rewards, columns)
 
 
 class AsyncRubricReward:

@@ -117,7 +117,7 @@ def finish_call(
     """Log the rewards and give the trainer its numbers.
 
     Args:
-        constant: the rubric, where all rows share it and nothing else; its criteria are logged one by one.
+        constant: the rubric that all rows share, if any; its criteria are logged one by one.
         columns: the call's keyword arguments, for `log_extra` and `log_metric`.
     """
     log_extra, log_metric = columns.get("log_extra"), columns.get("log_metric")

@@ -3,67 +3,35 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from rubricate.errors import ConfigError
-from rubricate.narrow import as_array, as_number, as_object
 from rubricate.rewardmodels import Aggregation, aggregate, aggregate_many, node_scores, preset
 from rubricate.rubrics import Criterion, Group, Rubric
+from rubricate.rubrics.formats import graded_scores, graded_verdicts, parse_rubric
 from rubricate.types import Failure, FailureCause, FailureKind, Verdict
 
 DOWN = Failure(FailureKind.SERVER, FailureCause.INFRASTRUCTURE, "503")
 
 
-class Tree:
-    """A graded tree as rubric, leaf scores and the stored scores of inner nodes."""
-
-    def __init__(self, root: object) -> None:
-        self.groups: list[Group] = []
-        self.criteria: list[Criterion] = []
-        self.leaves: dict[str, float] = {}
-        self.inner: dict[str, float] = {}
-        self._add(root, ())
-
-    def _add(self, node: object, path: tuple[str, ...]) -> None:
-        fields: Mapping[str, object] = as_object(node) or {}
-        name, score = str(fields["id"]), as_number(fields["score"])
-        weight = as_number(fields["weight"])
-        assert score is not None and weight is not None
-        children = as_array(fields["sub_tasks"]) or ()
-        if not children:
-            self.criteria.append(Criterion(id=name, text="It is so.", weight=weight, path=path))
-            self.leaves[name] = score
-            return
-        self.groups.append(Group(id=name, weight=weight, path=path))
-        self.inner[name] = score
-        for child in children:
-            self._add(child, (*path, name))
-
-    @property
-    def rubric(self) -> Rubric:
-        return Rubric(groups=tuple(self.groups), criteria=tuple(self.criteria))
-
-
 def test_every_node_of_the_graded_paperbench_trees(shared: Callable[[str], Path]) -> None:
     count = 0
     for path in sorted(shared("paperbench").glob("graded_*.json")):
-        tree = Tree(json.loads(path.read_text()))
-        rubric = tree.rubric
-        scores = node_scores(rubric, [Verdict(name, score) for name, score in tree.leaves.items()])
-        for name, expected in tree.inner.items():
-            assert scores[name].value == pytest.approx(expected, abs=1e-12), (path.name, name)
+        tree: object = json.loads(path.read_text())
+        rubric, verdicts, expected = parse_rubric(tree), graded_verdicts(tree), graded_scores(tree)
+        scores = node_scores(rubric, list(verdicts.values()))
+        for name, score in expected.items():
+            assert scores[name].value == pytest.approx(score, abs=1e-12), (path.name, name)
             count += 1
-        root = tree.groups[0].id
-        assert scores[""].value == pytest.approx(tree.inner[root], abs=1e-12)
-        value = aggregate("paperbench", rubric, [Verdict(name, score) for name, score in tree.leaves.items()]).value
-        assert value == pytest.approx(tree.inner[root], abs=1e-12)
-        evidence = np.array([list(tree.leaves.values())] * 2)
-        many = aggregate_many("paperbench", rubric, evidence).value
-        assert many == pytest.approx([tree.inner[root]] * 2, abs=1e-12)
+        root = next(iter(expected.values()))
+        assert scores[""].value == pytest.approx(root, abs=1e-12)
+        assert aggregate("paperbench", rubric, list(verdicts.values())).value == pytest.approx(root, abs=1e-12)
+        evidence = np.array([[verdicts[name].score for name in rubric.ids]] * 2, dtype=np.float64)
+        assert aggregate_many("paperbench", rubric, evidence).value == pytest.approx([root] * 2, abs=1e-12)
     assert count > 100
 
 

@@ -8,6 +8,7 @@ import logging
 import math
 import pickle
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
@@ -55,6 +56,13 @@ class Logs:
 
     def log_metric(self, name: str, value: float) -> None:
         self.metrics[name].append(value)
+
+
+def version_is(text: str) -> Callable[[str], str]:
+    def version(name: str) -> str:
+        return text
+
+    return version
 
 
 def rubric(*names: str, channel: str | None = None) -> Rubric:
@@ -115,15 +123,15 @@ def test_rubrics_and_references_come_from_columns() -> None:
     assert judge.rollouts[-1].reference == "au"
 
 
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        ({"rubric": [COLOURS]}, "field 'rubric'"),
-        ({"rubric": ["no JSON", COLOURS]}, r"rubric\[0\]"),
-        ({"reference": ["a", {}]}, r"reference\[1\]"),
-        ({"reference": "ab"}, "field 'reference'"),
-    ],
-)
+BAD_COLUMNS: list[tuple[dict[str, object], str]] = [
+    ({"rubric": [COLOURS]}, "field 'rubric'"),
+    ({"rubric": ["no JSON", COLOURS]}, r"rubric\[0\]"),
+    ({"reference": ["a", {"a": 1}]}, r"reference\[1\]"),
+    ({"reference": "ab"}, "field 'reference'"),
+]
+
+
+@pytest.mark.parametrize(("columns", "message"), BAD_COLUMNS)
 def test_columns_that_cannot_be_read(columns: dict[str, object], message: str) -> None:
     with pytest.raises(FormatError, match=message):
         call(RubricReward(EchoJudge(), COLOURS), ["red", "blue"], **columns)
@@ -166,6 +174,9 @@ def test_criteria_of_row_rubrics_are_not_logged_one_by_one() -> None:
     reward = RubricReward(EchoJudge(), channels=["warm"], name="r")
     call(reward, ["red"], rubric=[rubric("red", channel="warm")], log_extra=logs.log_extra)
     assert set(logs.columns) == {"r/status", "r/coverage", "r/failure", "r/channel/warm", "r/channel/general"}
+    both = Logs()
+    call(RubricReward(EchoJudge(), COLOURS, name="r"), ["red"], rubric=[rubric("x")], log_extra=both.log_extra)
+    assert {name for name in both.columns if "criterion" in name} == {"r/criterion/red", "r/criterion/blue"}
     off = Logs()
     call(RubricReward(EchoJudge(), COLOURS, name="r", log_criteria=False), ["red"], log_extra=off.log_extra)
     assert set(off.columns) == {"r/status", "r/coverage", "r/failure"}
@@ -179,7 +190,7 @@ def test_unscored_rows_follow_the_named_policy() -> None:
 
 class TestVersions:
     def test_too_old_to_mask(self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-        monkeypatch.setattr(trl_contract, "version", lambda name: "1.5.2")
+        monkeypatch.setattr(trl_contract, "version", version_is("1.5.2"))
         with pytest.raises(ConfigError, match=r"TRL 1\.5 counts an unscored row as 0; 1\.6"):
             call(RubricReward(EchoJudge(), COLOURS), ["red"])
         assert call(RubricReward(EchoJudge(), COLOURS, unscored=0.0), ["red"]) == [0.5]
@@ -188,7 +199,7 @@ class TestVersions:
         assert "TRL 1.5" in caplog.text
 
     def test_too_old_to_await_an_instance(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(trl_contract, "version", lambda name: "1.13.0")
+        monkeypatch.setattr(trl_contract, "version", version_is("1.13.0"))
         with pytest.raises(ConfigError, match=r"1\.14"):
             RubricReward(EchoJudge(), COLOURS).as_async()
 
