@@ -1,0 +1,245 @@
+"""Reading of one score, or one for each of several responses, out of a judge's reply."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from rubricate.errors import ParseError
+from rubricate.judges.parsing import cues
+from rubricate.judges.parsing.fields import find_fields, fold_key, is_error, marks_of, reason_in
+from rubricate.judges.parsing.labels import Hit, LabelFinder, find_tags
+from rubricate.judges.parsing.marks import Mark, Standing, decide, outcome, unreadable
+from rubricate.judges.parsing.numbers import Scale
+from rubricate.judges.parsing.reading import Reading, Structure, read_reply
+from rubricate.judges.parsing.text import compact, mask_quotes, plain, sentences
+from rubricate.judges.parsing.vocabulary import Unreadable
+from rubricate.narrow import as_number, as_object
+
+__all__ = ["parse_score", "score_marks"]
+
+_ALIASES = ("score", "rating", "grade", "points", "mark", "total", "overall", "overall_rating", "value")
+_NOUNS = (
+    "score",
+    "rating",
+    "grade",
+    "mark",
+    "marks",
+    "points",
+    "total",
+    "overall",
+    "result",
+    "answer",
+    "evaluation",
+    "verdict",
+)
+_STRONG = ("score", "rating", "grade", "total")
+_FOREIGN = (
+    "punktzahl bewertung punkte wertung note gesamtpunktzahl gesamtnote gesamtbewertung puntuación puntaje calificación"
+    " valoración pontuação nota avaliação punteggio voto valutazione score wynik ocena betyg оценка балл баллы итог"
+    " 评分 評分 得分 分数 分數 总分 總分 评价 評価 総合評価 スコア 点数 得点 採点 점수 평점 총점 الدرجة درجة التقييم النتيجة अंक"
+).split()
+_OTHER_MEASURES = re.compile(
+    r"\b(?:certainty|confidence|page|line|step|word|words|count|date|year|time|id|number|version|length|tokens|weight|index|item"
+    r"|max|maximum|min|minimum|range|scale|threshold|temperature|probability|question|section|paragraph|chapter|room|error\w*)\b",
+    re.I,
+)
+_LABELLED = re.compile(
+    r"^\W{0,20}(?P<label>[^\W\d][\w /'-]{0,40}?)(?P<aside> ?\([^()\n]{0,40}\))? ?[:=] ?(?P<value>\S.{0,80})$", re.M
+)
+_NUMERIC_LINE = re.compile(r"[\W_]*[+-]?\d[\d.,]*(?: ?(?:/|out of) ?\d[\d.,]*)?%?[\W_]*")
+_GIVEN = re.compile(
+    r"\b(?:(?:score|rating|grade|mark) of|(?:give|gives|gave|rate|rates|score|scores|assign|award|put|grade)(?: \w+){0,4}?"
+    r"|(?:deserves|earns|gets|receives|merits)(?: \w+){0,3}?) (?:an? |at |as |with |overall )*(?=[\d.]+)",
+    re.I,
+)
+_FRACTION_LEAD = re.compile(
+    r"(?:^|[:=(\n\u2192]|\b(?:at|an?|is|give|rate|rating|score|scores|deserves|gets|earns|it|this|overall|solid|of|say|grade|so|with))\W{0,3}\Z",
+    re.I,
+)
+_FRACTION = re.compile(
+    r"(?<![\w./,])\d+(?:[.,]\d+)? ?(?:/|out of(?: a possible)?|von|sur|من|из) ?\d+(?:[.,]\d+)?(?![\w/]|[.,]\d)",
+    re.I,
+)
+_AFTER_VALUE = re.compile(
+    r" ?(?:$|[.,;:!?)(\n\u2013\u2014*-]|(?:because|since|as|for|overall|due|given|points?|in total)\b)"
+)
+
+
+@lru_cache(maxsize=64)
+def _labels(key: str) -> LabelFinder:
+    return LabelFinder([key.replace("_", " "), *_NOUNS], _FOREIGN)
+
+
+def parse_score(
+    reply: str, low: float, high: float, *, integer: bool = False, key: str = "score", quoted: Sequence[str] = ()
+) -> float:
+    """The score of a judge's reply, in the units of the scale.
+
+    Reads JSON (`key`, at the top or inside the usual wrappers), labelled lines, closing tags, and a bare number or
+    fraction. A score outside the scale or on another scale is refused: nothing is clamped or rescaled, except that
+    a percentage is read on the scales 0-1 and 0-100. Numbers in ordinary prose are not scores.
+
+    Args:
+        reply: the judge's visible reply.
+        low, high: ends of the scale, both included.
+        integer: refuse scores that are not whole.
+        key: the JSON key that was asked for.
+        quoted: texts that the judge was shown; longer passages copied from them do not count.
+
+    Raises ParseError, with its `kind`, when there is no plain score.
+    """
+    scale = Scale(low, high, integer)
+    reading = read_reply(reply, quoted)
+    marks, reasons = _marks(reading, scale, key)
+    score = decide(marks, reply, "score") if marks else _from_prose(reading, scale)
+    for reason in reasons:
+        said = outcome([mark for mark in score_marks(plain(reason), scale, key) if mark.standing >= Standing.PLAIN])
+        if isinstance(said, float) and said != score:
+            raise unreadable(Unreadable.AMBIGUOUS, reply, "score")
+    return score
+
+
+def _marks(reading: Reading, scale: Scale, key: str) -> tuple[list[Mark[float]], list[str]]:
+    marks: list[Mark[float]] = []
+    reasons: list[str] = []
+    before = ""
+    for index, part in enumerate(reading.parts):
+        if isinstance(part, Structure):
+            found = marks_of(find_fields(part.value, key, _ALIASES), scale.read, index)
+            if found and not _fits(part.value, scale):
+                found = [replace(mark, value=Unreadable.AMBIGUOUS) for mark in found]
+            if found and marks and cues.CORRECTS.search(before):
+                found[0] = replace(found[0], correction=True)
+            if found:
+                reasons.append(reason_in(part.value))
+            marks += found
+            before = ""
+        else:
+            marks += score_marks(part, scale, key, index)
+            before = part[-600:]
+    return marks, [reason for reason in reasons if reason]
+
+
+def _fits(value: object, scale: Scale) -> bool:
+    """Whether the scale that the reply itself names, if any, is the one that was asked for."""
+    record = as_object(value) or {}
+    for name, inner in record.items():
+        if fold_key(name) in ("maxscore", "maximumscore", "scoremax", "outof", "maxpoints", "scalemax"):
+            top = as_number(inner)
+            if top is not None and top != scale.high:
+                return False
+    return True
+
+
+def _keeps_number(inner: str) -> bool:
+    return len(inner) < 40 and re.fullmatch(r"\W*\d+(?:[.,]\d+)?(?: ?(?:/|out of) ?\d+)?\W*", inner) is not None
+
+
+def score_marks(text: str, scale: Scale, key: str, part: int = 0) -> list[Mark[float]]:
+    """Scores that a passage announces by a label or a closing tag."""
+    finder = _labels(key)
+    text = mask_quotes(finder.untag(text), _keeps_number)
+    marks: list[Mark[float]] = []
+    qualified: list[Mark[float]] = []
+    since = 0
+    for hit in finder.find(text):
+        value = _read_hit(hit, scale, key)
+        if value is None:
+            continue
+        correction = hit.correction or cues.CORRECTS.search(text, since, hit.start) is not None
+        mark = Mark(value, hit.standing, correction and bool(marks), part, hit.start)
+        (qualified if hit.qualified else marks).append(mark)
+        since = hit.end
+    if not marks and len(qualified) == 1:
+        marks = qualified
+    elif not marks and qualified:
+        marks = [replace(qualified[0], value=Unreadable.AMBIGUOUS)]
+    for inner, start, optional in find_tags(text):
+        value = scale.read_text(inner, foreign=False)
+        if value is not Unreadable.UNKNOWN and not optional:
+            marks.append(Mark(value, Standing.PLAIN, False, part, start))
+    return sorted(marks, key=lambda mark: mark.at)
+
+
+def _read_hit(hit: Hit, scale: Scale, key: str) -> float | Unreadable | None:
+    """The labelled value, None when the label announces no score at all."""
+    value = scale.read_text(hit.value, foreign=hit.foreign, aside=hit.aside)
+    if value is Unreadable.PLACEHOLDER:
+        return None
+    if value is Unreadable.UNKNOWN:
+        strong = hit.noun in (*_STRONG, key.replace("_", " ").lower()) or hit.foreign
+        return value if strong and hit.colon and not hit.qualified and hit.value.strip() else None
+    return value
+
+
+def _from_prose(reading: Reading, scale: Scale) -> float:
+    text = mask_quotes(reading.text, _keeps_number)
+    if cues.is_strong_refusal(text) or any(is_error(part.value) for part in reading.structures):
+        raise ParseError("the judge refused to judge", kind="refusal", reply=reading.reply)
+    for marks in (list(_whole_marks(text, scale)), list(_prose_marks(text, scale))):
+        if marks:
+            return decide(marks, reading.reply, "score")
+    if cues.is_refusal(text):
+        raise ParseError("the judge refused to judge", kind="refusal", reply=reading.reply)
+    if any(not part.complete for part in reading.structures):
+        raise ParseError("the reply was cut before its score", kind="incomplete", reply=reading.reply)
+    raise unreadable(Unreadable.UNKNOWN, reading.reply, "score")
+
+
+def _whole_marks(text: str, scale: Scale) -> Iterator[Mark[float]]:
+    """A reply that is one number, one labelled number, or ends with a line that is a number."""
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    if not lines:
+        return
+    labelled = list(_LABELLED.finditer(text))
+    if (
+        len(lines) == 1
+        and len(labelled) == 1
+        and not _OTHER_MEASURES.search(labelled[0]["label"].replace("_", " "))
+    ):
+        value = scale.read_text(labelled[0]["value"], foreign=False, aside=labelled[0]["aside"] or "")
+        if value is not Unreadable.UNKNOWN:
+            yield Mark(value)
+            return
+    numeric = [line for line in lines if len(line) < 40 and _NUMERIC_LINE.fullmatch(line)]
+    if numeric and (lines[-1] == numeric[-1] or lines[0] == numeric[0]):
+        for line in numeric:
+            yield Mark(scale.read_text(line, foreign=False))
+
+
+def _prose_marks(text: str, scale: Scale) -> Iterator[Mark[float]]:
+    """Numbers that a sentence gives as the score: "8.5/10", "I give it a 7"."""
+    if len({match["label"].lower() for match in _LABELLED.finditer(text) if match["value"][:1].isdigit()}) > 1:
+        yield Mark(Unreadable.AMBIGUOUS)
+        return
+    for sentence in sentences(compact(text)):
+        said = sentence.text
+        if not any(sign.isdigit() for sign in said) or said.endswith("?") or cues.OPTIONS.search(said):
+            continue
+        for match in _FRACTION.finditer(said):
+            if _counts(said, match.start(), match.end()):
+                yield Mark(scale.read_text(match.group(), foreign=False), at=sentence.start)
+        for match in _GIVEN.finditer(said):
+            number = re.match(r"\d*\.?\d+", said[match.end() :])
+            end = match.end() + (number.end() if number else 0)
+            if (
+                number
+                and "/" not in said[end : end + 2]
+                and _AFTER_VALUE.match(said, end)
+                and _counts(said, match.end(), end)
+            ):
+                yield Mark(scale.read_text(said[match.end() :], foreign=False), at=sentence.start)
+
+
+def _counts(sentence: str, start: int, end: int) -> bool:
+    lead = sentence[:start]
+    if (
+        cues.is_quotation(lead)
+        or cues.SUPPOSES.search(lead)
+        or re.search(r"\b(?:not|never|need\w*|requir\w*)\b|n't", lead, re.I)
+    ):
+        return False
+    return _FRACTION_LEAD.search(lead) is not None and _AFTER_VALUE.match(sentence, end) is not None

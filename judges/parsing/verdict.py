@@ -1,0 +1,252 @@
+"""Reading of a single verdict, one of a few words, out of a judge's reply."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from rubricate.errors import ParseError
+from rubricate.judges.parsing import cues
+from rubricate.judges.parsing.fields import find_fields, is_error, marks_of, reason_in
+from rubricate.judges.parsing.labels import LabelFinder, find_tags
+from rubricate.judges.parsing.marks import Mark, Standing, decide, outcome, unreadable
+from rubricate.judges.parsing.reading import Reading, Structure, read_reply
+from rubricate.judges.parsing.stance import last_stance, stances
+from rubricate.judges.parsing.synonyms import Concept
+from rubricate.judges.parsing.text import compact, mask_quotes, plain, sentences
+from rubricate.judges.parsing.vocabulary import Unreadable, Vocabulary, vocabulary_of
+
+__all__ = ["parse_verdict", "takes_back", "text_marks", "verdict_labels"]
+
+ALIASES = (
+    "verdict",
+    "judgement",
+    "judgment",
+    "decision",
+    "criteria_met",
+    "criterion_met",
+    "is_met",
+    "met",
+    "satisfied",
+    "is_satisfied",
+    "label",
+    "answer",
+)
+_STRONG = ("verdict", "judgement", "judgment", "decision", "ruling")
+_WEAK = (
+    "answer",
+    "conclusion",
+    "result",
+    "determination",
+    "assessment",
+    "status",
+    "outcome",
+    "rating",
+    "evaluation",
+    "overall",
+)
+_FOREIGN = (
+    "urteil ergebnis fazit bewertung entscheidung antwort veredicto conclusión resultado respuesta decisión veredito"
+    " conclusão verdetto conclusione esito conclusion résultat décision réponse oordeel"
+    " 结论 結論 判定 判断 判斷 裁决 判决 最终答案 答案 评价 評価 評決 判決 回答 결론 판정 평결 판단 вердикт вывод оценка решение"
+).split()
+_WRONG = re.compile(
+    r"[\"']?(?P<word>[\w -]{2,30}?)[\"']? would be (?:wrong|unfair|incorrect|a mistake|too (?:harsh|strict|generous))",
+    re.I,
+)
+_LEADING = re.compile(
+    r"^(?:\W|\d+[.)])*(?:(?:so|thus|therefore|hence|overall|ultimately|finally|in (?:conclusion|summary|short)|to (?:conclude|sum up)"
+    r"|i(?:'d| would)? (?:say|conclude|judge (?:it|this)(?: as)?|vote|rule)(?: that)?|it is|it's|this is|the (?:answer|verdict|criterion) is|criterion"
+    r"|also|daher|somit|donc|por tanto)\b[\s,:]*)+",
+    re.I,
+)
+
+
+def verdict_labels(key: str) -> LabelFinder:
+    """Labels that announce a verdict."""
+    return LabelFinder([key.replace("_", " "), *_STRONG, *_WEAK], _FOREIGN)
+
+
+def parse_verdict(
+    reply: str, choices: Sequence[str] = ("met", "unmet"), *, key: str = "verdict", quoted: Sequence[str] = ()
+) -> str:
+    """The verdict of a judge's reply, as it is spelled in `choices`.
+
+    Reads JSON (`key`, at the top or inside the usual wrappers), labelled lines, a bare word, and plain sentences on
+    whether the criterion is met. Plain synonyms of met and unmet count in several languages. What stands in a
+    reasoning block, is quoted, supposed or offered as an option does not. A correction or a final verdict replaces
+    an earlier one; verdicts that contradict each other, or the reason given, are ambiguous.
+
+    Args:
+        reply: the judge's visible reply.
+        choices: the allowed verdicts.
+        key: the JSON key that was asked for.
+        quoted: texts that the judge was shown; longer passages copied from them do not count.
+
+    Raises ParseError, with its `kind`, when there is no plain verdict.
+    """
+    words = vocabulary_of(choices)
+    reading = read_reply(reply, quoted)
+    finder = verdict_labels(key)
+    marks, reasons = _marks(reading, words, finder, key)
+    if marks:
+        verdict = decide(marks, reply, "verdict")
+    else:
+        verdict, reasons = _from_prose(reading, words, finder), []
+    if any(takes_back(reason, verdict, words, finder) for reason in reasons):
+        raise unreadable(Unreadable.AMBIGUOUS, reply, "verdict")
+    return verdict
+
+
+def _marks(reading: Reading, words: Vocabulary, finder: LabelFinder, key: str) -> tuple[list[Mark[str]], list[str]]:
+    """All announced verdicts in order, and the texts that must not contradict the one that counts."""
+    marks: list[Mark[str]] = []
+    reasons: list[str] = []
+    before = ""
+    for index, part in enumerate(reading.parts):
+        if isinstance(part, Structure):
+            found = marks_of(find_fields(part.value, key, ALIASES), words.read, index)
+            if found and marks and cues.CORRECTS.search(before):
+                found[0] = replace(found[0], correction=True)
+            if found:
+                reasons.append(reason_in(part.value))
+            marks += found
+            before = ""
+        else:
+            marks += text_marks(part, words, finder, index)
+            reasons.append(part)
+            before = part[-600:]
+    return marks, reasons if len(reasons) < 50 else []
+
+
+def _unquoted(text: str, words: Vocabulary) -> str:
+    return mask_quotes(text, lambda inner: isinstance(words.exact(inner), str))
+
+
+def text_marks(text: str, words: Vocabulary, finder: LabelFinder, part: int = 0) -> list[Mark[str]]:
+    """Verdicts that a passage announces by a label or a closing tag."""
+    text = _unquoted(finder.untag(text), words)
+    marks: list[Mark[str]] = []
+    since = 0
+    for hit in finder.find(text):
+        value = _read_phrase(hit.value, words)
+        if value is Unreadable.PLACEHOLDER or (hit.qualified and not isinstance(value, str)):
+            continue
+        if value is Unreadable.UNKNOWN and not (hit.colon and hit.noun in _STRONG and len(hit.value.strip()) < 40):
+            continue
+        correction = hit.correction or cues.CORRECTS.search(text, since, hit.start) is not None
+        marks.append(Mark(value, hit.standing, correction and bool(marks), part, hit.start))
+        since = hit.end
+    for inner, start, optional in find_tags(text):
+        value = words.exact(inner)
+        if isinstance(value, str) and not optional:
+            marks.append(Mark(value, Standing.PLAIN, False, part, start))
+    return sorted(marks, key=lambda mark: mark.at)
+
+
+def _read_phrase(text: str, words: Vocabulary) -> str | Unreadable:
+    value = words.read_text(text)
+    if value is not Unreadable.UNKNOWN:
+        return value
+    first = next((sentence.text for sentence in sentences(text)), "")
+    stripped = _LEADING.sub("", first)
+    if stripped and stripped != first:
+        value = words.read_text(stripped)
+        if value is not Unreadable.UNKNOWN:
+            return value
+    return _of_concept(last_stance(first), words) if words.polar else Unreadable.UNKNOWN
+
+
+def _of_concept(concept: Concept | None, words: Vocabulary) -> str | Unreadable:
+    if concept is None:
+        return Unreadable.UNKNOWN
+    return words.of_concept(concept) or (Unreadable.AMBIGUOUS if concept is Concept.PARTIAL else Unreadable.UNKNOWN)
+
+
+def _from_prose(reading: Reading, words: Vocabulary, finder: LabelFinder) -> str:
+    text = _unquoted(reading.text, words)
+    if cues.is_strong_refusal(text):
+        raise ParseError("the judge refused to judge", kind="refusal", reply=reading.reply)
+    bare = list(_bare_marks(text, words))
+    verdict = outcome(bare)
+    if bare and isinstance(verdict, Unreadable):
+        raise unreadable(verdict, reading.reply, "verdict")
+    if isinstance(verdict, str):
+        if takes_back(text, verdict, words, finder):
+            raise unreadable(Unreadable.AMBIGUOUS, reading.reply, "verdict")
+        return verdict
+    said = [Mark(_of_concept(concept, words), at=at) for concept, at in _said(text)] if words.polar else []
+    verdict = outcome(said)
+    if isinstance(verdict, str):
+        return verdict
+    raise _no_verdict(reading, words, text, bool(said))
+
+
+def _no_verdict(reading: Reading, words: Vocabulary, text: str, said: bool) -> ParseError:
+    if any(is_error(part.value) for part in reading.structures) or cues.is_refusal(text):
+        return ParseError("the judge refused to judge", kind="refusal", reply=reading.reply)
+    if any(not part.complete for part in reading.structures):
+        return ParseError("the reply was cut before its verdict", kind="incomplete", reply=reading.reply)
+    if said or len(words.named(text)) > 1 or (words.named(text) and cues.HEDGES.search(text)):
+        return unreadable(Unreadable.AMBIGUOUS, reading.reply, "verdict")
+    return unreadable(Unreadable.UNKNOWN, reading.reply, "verdict")
+
+
+def _said(text: str) -> Iterator[tuple[Concept, int]]:
+    for sentence in sentences(text):
+        if cues.OPTIONS.search(sentence.text) is None:
+            for concept in stances(sentence.text):
+                yield concept, sentence.start
+
+
+def _bare_marks(text: str, words: Vocabulary) -> Iterator[Mark[str]]:
+    """Sentences and lines that are a verdict and nothing else, or begin with one."""
+    since = 0
+    previous: Mark[str] | None = None
+    everything = list(sentences(text))
+    for index, sentence in enumerate(everything):
+        value = _bare_value(sentence.text, words)
+        if value is Unreadable.UNKNOWN or value is Unreadable.PLACEHOLDER:
+            continue
+        following = everything[index + 1].text if index + 1 < len(everything) else ""
+        if isinstance(value, str) and _qualified_by(sentence.text, following, value, words):
+            value = Unreadable.AMBIGUOUS
+        correction = previous is not None and cues.CORRECTS.search(text, since, sentence.start) is not None
+        previous = Mark(value, Standing.PLAIN, correction, 0, sentence.start)
+        since = sentence.start
+        yield previous
+
+
+def _bare_value(sentence: str, words: Vocabulary) -> str | Unreadable:
+    if sentence.endswith(("?", "？")) or cues.OPTIONS.search(sentence) or cues.SUPPOSES.search(sentence):
+        return Unreadable.UNKNOWN
+    stripped = _LEADING.sub("", sentence)
+    value = words.read_text(sentence)
+    return words.read_text(stripped) if value is Unreadable.UNKNOWN and stripped != sentence else value
+
+
+def _qualified_by(sentence: str, following: str, value: str, words: Vocabulary) -> bool:
+    """Whether the sentence after a bare yes or no makes it unclear which question was answered."""
+    return words.is_answer(sentence) and bool(following) and words.disagrees(value, following)
+
+
+def takes_back(reason: str, verdict: str, words: Vocabulary, finder: LabelFinder) -> bool:
+    """Whether a reason ends by saying the opposite of the verdict.
+
+    Only statements about the criterion as a whole count, announced verdicts, and "... would be wrong".
+    """
+    if not words.polar or verdict not in (words.of_concept(Concept.MET), words.of_concept(Concept.UNMET)):
+        return False
+    text = _unquoted(compact(plain(reason)), words)
+    last: Concept | None = None
+    for sentence in sentences(text):
+        last = last_stance(sentence.text, strict=True) or last
+        for match in _WRONG.finditer(sentence.text):
+            if words.exact(match["word"].split()[-1]) == verdict:
+                return True
+    said = _of_concept(last, words)
+    if isinstance(said, str) and said != verdict:
+        return True
+    marked = outcome(text_marks(text, words, finder))
+    return isinstance(marked, str) and marked != verdict
