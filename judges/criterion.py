@@ -31,9 +31,9 @@ class _Round:
 class CriterionJudge(ModelJudge):
     """Asks a chat model about k criteria a call and reads reasoned verdicts.
 
-    All calls of one response share the prompt up to the criteria. Every verdict set is checked: each criterion once,
-    vocabulary, and agreement with the closing list. What is missing, unreadable or contradictory is asked again,
-    alone, on the same prefix; what was answered is kept. What stays unreadable is a failed verdict.
+    All calls of one response share the prompt up to the criteria. Every verdict set is checked: each criterion
+    once, vocabulary, and agreement with the closing list. What is missing, unreadable or contradictory is asked
+    again, alone, on the same prefix; what was answered is kept. What stays unreadable is a failed verdict.
 
     Args:
         criteria_per_call: k, or None for all criteria in one call. One call a criterion discriminates best and, on
@@ -163,9 +163,7 @@ class CriterionJudge(ModelJudge):
             if not _worth_asking(why):
                 break
             longer = why.kind is FailureKind.LENGTH
-            request = self._request(
-                shared, [question], complaint=_complaint(why), attempt=attempt, longer=longer
-            )
+            request = self._request(shared, [question], complaint=_complaint(why), attempt=attempt, longer=longer)
             (reply,) = await self.model.complete_many([request])
             read = self._read([question], reply)
             usage += read.usage
@@ -204,5 +202,3 @@ def _complaint(why: Failure) -> str:
         FailureKind.OUT_OF_RANGE: "its verdict was not one of the allowed ones",
         FailureKind.INCOMPLETE: "it left out this criterion",
     }.get(why.kind, "it was not the JSON object that was asked for")
-
-

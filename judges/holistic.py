@@ -1,4 +1,4 @@
-"""Holistic judges: one rating for the whole response, with the rubric (implicit aggregation) or without (Likert)."""
+"""Holistic judges: one rating for a response, with the rubric (implicit aggregation) or without (Likert)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from rubricate.chat.base import ChatModel, ChatRequest
 from rubricate.data.records import Rollout
 from rubricate.errors import AnswerError, ChatError, ParseError, RubricateError
 from rubricate.judges.base import ModelJudge, failure_of
-from rubricate.judges.parsing import parse_reason, parse_score
+from rubricate.judges.parsing import find_json, parse_score
 from rubricate.judges.view import View
+from rubricate.narrow import as_object
 from rubricate.prompts import Prompt, load_prompt
 from rubricate.rubrics import Criterion, Polarity
 from rubricate.types import Failure, FailureKind, Judgement, Usage, Verdict
@@ -17,11 +18,17 @@ from rubricate.types import Failure, FailureKind, Judgement, Usage, Verdict
 __all__ = ["HolisticJudge", "LikertJudge"]
 
 OVERALL = "overall"
-_RETRY = {FailureKind.UNPARSABLE, FailureKind.AMBIGUOUS, FailureKind.OUT_OF_RANGE, FailureKind.EMPTY, FailureKind.LENGTH}
+_RETRY = {
+    FailureKind.UNPARSABLE,
+    FailureKind.AMBIGUOUS,
+    FailureKind.OUT_OF_RANGE,
+    FailureKind.EMPTY,
+    FailureKind.LENGTH,
+}
 
 
 class HolisticJudge(ModelJudge):
-    """Rates a response from 1 to 10 against all criteria at once: implicit aggregation (RaR, 2507.17746, section 3).
+    """Rates a response from 1 to 10 against all criteria at once: implicit aggregation (RaR, 2507.17746).
 
     The judgement has an `overall` verdict, whose `raw` is the rating and whose score is (rating - 1) / 9, and no
     verdicts on single criteria. Criteria with a verifier are shown like the others.
@@ -100,9 +107,7 @@ class HolisticJudge(ModelJudge):
                 if why.kind not in _RETRY:
                     break
                 continue
-            verdict = Verdict(
-                OVERALL, (rating - 1) / 9, raw=rating, reason=parse_reason(text), judge=self.name
-            )
+            verdict = Verdict(OVERALL, (rating - 1) / 9, raw=rating, reason=_reason(text), judge=self.name)
             return Judgement(overall=verdict, usage=usage)
         assert why is not None
         return Judgement(overall=Verdict.failed(OVERALL, why, judge=self.name), usage=usage)
@@ -122,3 +127,8 @@ def _item(criterion: Criterion) -> dict[str, str]:
     if criterion.polarity is Polarity.PENALTY:
         name += ", to avoid"
     return {"importance": name, "text": criterion.text}
+
+
+def _reason(text: str) -> str:
+    reason = (as_object(find_json(text)) or {}).get("reason")
+    return reason if isinstance(reason, str) else text

@@ -11,7 +11,7 @@ from rubricate.judges.parsing import strip_reasoning
 __all__ = ["View", "final_answer", "get_view", "prompt_text", "trajectory"]
 
 View = Callable[[Rollout], str]
-"""A function from a rollout to the text that the judge sees as the response. It must pickle and have a `__name__`."""
+"""A function from a rollout to the text that the judge sees as the response. It must pickle."""
 
 
 def final_answer(rollout: Rollout) -> str:

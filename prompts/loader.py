@@ -1,7 +1,8 @@
 """Loads the jinja2 files of this folder, or a user's own, block by block.
 
-A judge's prompt has two blocks: `shared`, which all calls for one response have in common, and `item`, which differs.
-They are rendered apart and joined, so the shared part is the same text to the letter in each call.
+A judge's prompt has two blocks that matter: `shared`, which all calls for one response have in common, and
+`item`, which differs. They are rendered apart and joined, so the shared part is the same text to the letter in
+each call.
 """
 
 from __future__ import annotations
