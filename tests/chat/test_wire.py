@@ -69,8 +69,16 @@ def test_bodies_of_other_dialects() -> None:
     assert set(reasoning) == {"model", "messages", "max_completion_tokens"}
     llama = request_body(request, "m", Dialect(schema="llama.cpp"))
     assert llama["response_format"] == {"type": "json_object", "schema": {"type": "object"}}
+    begun = ChatRequest(MESSAGES, prefill="{")
     with pytest.raises(RequestError, match="has begun"):
-        request_body(ChatRequest(MESSAGES, prefill="{"), "m", Dialect())
+        request_body(begun, "m", Dialect())
+    body = request_body(begun, "m", Dialect(prefill=True))
+    assert body["messages"] == [
+        {"role": "system", "content": "be brief"},
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": "{"},
+    ]
+    assert (body["add_generation_prompt"], body["continue_final_message"]) == (False, True)
 
 
 def test_a_full_reply() -> None:

@@ -51,7 +51,7 @@ def failed_after(error: ChatError, attempts: int, last: ChatError | None = None)
     if notes:
         final.message = f"{error.message} ({'; '.join(notes)})"
         final.args = (final.message,)
-    final.__cause__ = last or error
+    final.__cause__ = error.__cause__
     return final
 
 

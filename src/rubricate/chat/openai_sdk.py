@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from rubricate.chat.base import Capabilities, ChatModel, ChatRequest, Completion
@@ -29,9 +30,9 @@ def is_reasoning_model(model: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Client:
-    """What the model needs of the SDK: post a body within so many seconds, and close."""
+    """What the model needs of the SDK: post a body, and close."""
 
-    post: Callable[[Mapping[str, object], float | None], Awaitable[object]]
+    post: Callable[[Mapping[str, object]], Awaitable[object]]
     close: Callable[[], Awaitable[None]]
 
 
@@ -69,7 +70,7 @@ class OpenAIModel(ChatModel):
         self.name = f"openai:{model}"
         self.base_url = (base_url or os.environ.get("OPENAI_BASE_URL") or _HOME).rstrip("/")
         parts = urlsplit(self.base_url)
-        if parts.username or parts.password:
+        if "@" in parts.netloc:
             raise ConfigError("a base URL must not hold a user name or password", hint="set OPENAI_API_KEY")
         self._hosted = (parts.hostname or "").endswith("openai.com")
         self.dialect = dialect or self._default_dialect()
@@ -130,9 +131,10 @@ class OpenAIModel(ChatModel):
             )
         client = await self._clients.get()
         try:
-            return await client.post(body, limit)
-        except openai.APITimeoutError:
-            message = "the deadline passed before the server answered" if late else f"no answer within {limit:g} s"
+            async with asyncio.timeout(limit):  # the SDK's own timeout is for each read apart
+                return await client.post(body)
+        except (TimeoutError, openai.APITimeoutError):
+            message = "the deadline passed before the server answered" if late else f"no answer within {limit} s"
             kind = DeadlineError if late else ServerError
             raise kind(message, provider=self.name) from None
         except openai.APIConnectionError as error:
@@ -158,12 +160,10 @@ class OpenAIModel(ChatModel):
 
         # Servers of one's own often want no key; the SDK insists on one.
         key = self._secret.reveal() or "none"
-        sdk = AsyncOpenAI(api_key=key, base_url=self.base_url, max_retries=0)
+        sdk = AsyncOpenAI(api_key=key, base_url=self.base_url, max_retries=0, timeout=None)
 
-        async def post(body: Mapping[str, object], limit: float | None) -> object:
-            reply: object = await sdk.post(
-                "/chat/completions", body=dict(body), cast_to=object, options={"timeout": limit}
-            )
+        async def post(body: Mapping[str, object]) -> object:
+            reply: object = await sdk.post("/chat/completions", body=dict(body), cast_to=object)
             return reply
 
         return _Client(post, sdk.close)
@@ -200,7 +200,11 @@ def load_openai(
     )
     fields = {**(extra or {}), **({"reasoning_effort": reasoning_effort} if reasoning_effort else {})}
     chosen = model.dialect
-    model.dialect = Dialect(
-        token_field or chosen.token_field, schema, chosen.sampling if sampling is None else sampling, fields
+    model.dialect = replace(
+        chosen,
+        token_field=token_field or chosen.token_field,
+        schema=schema,
+        sampling=chosen.sampling if sampling is None else sampling,
+        extra=fields,
     )
     return model

@@ -54,11 +54,15 @@ def clean_url(url: str) -> str:
     Raises ConfigError for an address without a host, or one with a user name or password in it.
     """
     parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError(f"{url!r} is not the address of a server", hint="write http://host:port/v1#model")
-    if parts.username or parts.password:
+    if "@" in parts.netloc:
         hint = f"give the key as api_key, or in the environment variable {KEY_VARIABLE}"
         raise ConfigError("an address must not hold a user name or password", hint=hint)
+    try:
+        sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is not a number
+        sound = False
+    if not sound:
+        raise ConfigError(f"{url!r} is not the address of a server", hint="write http://host:port/v1#model")
     path = parts.path.rstrip("/").removesuffix("/chat/completions")
     return urlunsplit((parts.scheme, parts.netloc, path or "/v1", "", ""))
 
@@ -127,6 +131,7 @@ class ServerModel(ChatModel):
         return Capabilities(
             logprobs=self.dialect.sampling,
             json_schema=self.dialect.schema != "none",
+            prefill=self.dialect.prefill,
             context=self.context,
             warm_tokens=self.warm_tokens,
         )
@@ -236,6 +241,7 @@ def load_server(
     token_field: str = "max_tokens",
     schema: str = "openai",
     sampling: bool = True,
+    prefill: bool = False,
     extra: Mapping[str, object] | None = None,
     context: int | None = None,
     warm_tokens: int | None = 256,
@@ -245,7 +251,7 @@ def load_server(
 
     Args:
         spec: `http://host:port/v1#model`.
-        token_field, schema, sampling: see Dialect.
+        token_field, schema, sampling, prefill: see Dialect.
         extra: further fields of every body.
         api_key, key_variable, context, warm_tokens, timeout: see ServerModel.
     """
@@ -255,7 +261,7 @@ def load_server(
         model,
         api_key=api_key,
         key_variable=key_variable,
-        dialect=Dialect(token_field, schema, sampling, extra or {}),
+        dialect=Dialect(token_field, schema, sampling, prefill, extra or {}),
         context=context,
         warm_tokens=warm_tokens,
         timeout=timeout,

@@ -13,7 +13,17 @@ from typing import Protocol
 
 from rubricate.errors import ConfigError
 
-__all__ = ["SYSTEM_CLOCK", "Clock", "ManualClock", "SystemClock", "deadline", "remaining", "sleep", "wake_up"]
+__all__ = [
+    "SYSTEM_CLOCK",
+    "Clock",
+    "ManualClock",
+    "SystemClock",
+    "deadline",
+    "remaining",
+    "settle",
+    "sleep",
+    "wake_up",
+]
 
 
 class Clock(Protocol):

@@ -32,24 +32,28 @@ class Dialect:
         token_field: name of the bound on generated tokens, `max_tokens` or `max_completion_tokens`.
         schema: form of a JSON schema: `openai` (also vLLM, SGLang), `llama.cpp`, or `none` (left out).
         sampling: send temperature, top_p, stop and logprobs; reasoning models at OpenAI refuse them.
+        prefill: the server continues an assistant's message that has begun, by vLLM's and SGLang's
+            `continue_final_message`.
         extra: further fields of every body.
     """
 
     token_field: str = "max_tokens"
     schema: str = "openai"
     sampling: bool = True
+    prefill: bool = False
     extra: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
 def request_body(request: ChatRequest, model: str, dialect: Dialect) -> dict[str, object]:
-    """The JSON body of a chat request. Raises RequestError for a prefill, which this format does not have."""
+    """The JSON body of a chat request. Raises RequestError for a prefill that the server cannot continue."""
+    messages = [{"role": message.role, "content": message.content} for message in request.messages]
+    body: dict[str, object] = {"model": model, "messages": messages, dialect.token_field: request.max_tokens}
     if request.prefill:
-        raise RequestError("this back end cannot continue an answer that has begun", hint="use a local: model")
-    body: dict[str, object] = {
-        "model": model,
-        "messages": [{"role": message.role, "content": message.content} for message in request.messages],
-        dialect.token_field: request.max_tokens,
-    }
+        if not dialect.prefill:
+            hint = "use a local: model, or prefill=true in the name of a vLLM or SGLang server"
+            raise RequestError("this back end cannot continue an answer that has begun", hint=hint)
+        messages.append({"role": "assistant", "content": request.prefill})
+        body.update(add_generation_prompt=False, continue_final_message=True)
     if request.seed is not None:
         body["seed"] = request.seed
     if dialect.sampling:
