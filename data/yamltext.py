@@ -6,6 +6,7 @@ Import this module only where YAML is read: it loads PyYAML.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import yaml
@@ -185,9 +186,18 @@ def _child(node: Node, part: str | int) -> Node | None:
     return None
 
 
+_BREAKS = re.compile("[\x85\u2028\u2029\ufeff]")
+
+
 def yaml_text(value: Mapping[str, object] | Sequence[object]) -> str:
-    """A value as YAML text that `split_yaml` reads back as it was."""
-    # pyright: ignore below: PyYAML's stubs leave the type of `width` open.
+    """A value as YAML text that `split_yaml` reads back as it was. Values that JSON cannot hold are not checked."""
+    text = _dump(value, readable=True)
+    # PyYAML writes these line breaks as they are, and reads them as spaces; escaping is all or nothing.
+    return _dump(value, readable=False) if _BREAKS.search(text) else text
+
+
+def _dump(value: Mapping[str, object] | Sequence[object], readable: bool) -> str:
+    # PyYAML's stubs leave the type of `width` open.
     return yaml.safe_dump(  # pyright: ignore[reportUnknownMemberType]
-        value, allow_unicode=True, sort_keys=False, width=100
+        value, allow_unicode=readable, sort_keys=False, width=100
     )

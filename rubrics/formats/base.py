@@ -106,7 +106,8 @@ class Format:
         fields, listed = as_object(value), as_array(value)
         if fields is not None:
             return self.is_record(fields)
-        items = [as_object(item) for item in listed or ()]
+        # A text alone is a criterion of the native format.
+        items = [{"text": item} if isinstance(item, str) else as_object(item) for item in listed or ()]
         return any(item is not None and self.is_item(item) for item in items)
 
 
@@ -152,8 +153,8 @@ def detect(value: object, place: Place | None = None) -> str:
     if found:
         hint = f"name one: format={found[0]!r}"
         raise place.error(f"this could be any of the formats {', '.join(found)}", hint=hint)
-    shapes = "; ".join(f"{name}: {_REGISTRY[name].shape}" for name in formats())
-    raise place.error(f"{_describe(value)} looks like no known rubric format", hint=f"formats: {shapes}")
+    shapes = "".join(f"\n    {name}: {_REGISTRY[name].shape}" for name in formats())
+    raise place.error(f"{_describe(value)} looks like no known rubric format", hint=f"the formats are{shapes}")
 
 
 def _describe(value: object) -> str:

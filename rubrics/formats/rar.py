@@ -172,16 +172,18 @@ def _prefix(criterion: Criterion) -> str:
     return f"{criterion.importance.capitalize()} Criteria: "
 
 
-def _title(criterion: Criterion, index: int) -> str | None:
-    """The title to write. A criterion from elsewhere is called by its id, unless that is a mere number."""
-    if "title" in criterion.metadata:
-        title: object = criterion.metadata["title"]
-        return title if isinstance(title, str) else None
-    return None if "id" in criterion.metadata or criterion.id == f"c{index + 1}" else criterion.id
+def _titles(rubric: Rubric) -> list[str | None]:
+    """The titles to write: the source's; criteria from elsewhere are called by their ids, if these are names."""
+    titles = [title if isinstance(title := c.metadata.get("title"), str) else None for c in rubric.criteria]
+    needed = written_ids(rubric, titles)
+    return [
+        criterion.id if name is not None and not {"id", "title"} & criterion.metadata.keys() else title
+        for criterion, title, name in zip(rubric.criteria, titles, needed, strict=True)
+    ]
 
 
 def _dump(rubric: Rubric, place: Place) -> dict[str, object]:
-    titles = [_title(criterion, index) for index, criterion in enumerate(rubric.criteria)]
+    titles = _titles(rubric)
     items: list[dict[str, object]] = []
     for criterion, title, name in zip(rubric.criteria, titles, written_ids(rubric, titles), strict=True):
         extra = unmarked(criterion.metadata, _MARK)
