@@ -1,0 +1,179 @@
+"""The commands. What they do is in the modules that they import when they run."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rubricate.cli import options as opt
+from rubricate.errors import RubricateError
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="Score responses against rubrics: verifiers and language-model judges in, rewards out.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+class _WithoutTraceback(logging.Formatter):
+    def formatException(self, ei: object) -> str:  # noqa: N802 - the name is logging's
+        return ""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return super().format(record).rstrip()
+
+
+@contextmanager
+def _reported(debug: bool) -> Generator[None, None, None]:
+    """Errors of this package as one line and a hint, exit code 2; a stop by Ctrl-C as exit code 130."""
+    handler = logging.StreamHandler()
+    handler.setFormatter((logging.Formatter if debug else _WithoutTraceback)("%(levelname)s: %(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)
+    try:
+        yield
+    except RubricateError as error:
+        if debug:
+            raise
+        print(f"error: {error.message}", file=sys.stderr)
+        if error.hint:
+            print(f"  hint: {error.hint}", file=sys.stderr)
+        raise typer.Exit(2) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            print(f"rubricate {version('rubricate')}")
+        except PackageNotFoundError:
+            print("rubricate (not installed)")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """What is common to all commands."""
+
+
+# One parameter an option: the length of this signature is that of the command's interface.
+@app.command()
+def score(
+    data: opt.Data,
+    judge: opt.Judge,
+    rubric: opt.RubricFile = None,
+    rubric_column: opt.RubricColumn = None,
+    out: opt.Out = None,
+    mode: opt.JudgeMode = None,
+    criteria_per_call: opt.PerCall = "1",
+    view: opt.Seen = opt.View.FINAL,
+    aggregation: opt.Preset = None,
+    missing: opt.OnMissing = None,
+    min_coverage: opt.MinCoverage = None,
+    on_failure: opt.ByResponse = None,
+    concurrency: opt.Concurrency = None,
+    rpm: opt.RequestRate = None,
+    tpm: opt.TokenRate = None,
+    token_budget: opt.TokenBudget = None,
+    budget: opt.Budget = None,
+    prices: opt.Prices = None,
+    deadline: opt.Deadline = None,
+    page: opt.Page = None,
+    page_rows: opt.PageRows = 1000,
+    limit: opt.Limit = None,
+    column: opt.Columns = None,
+    restart: opt.Restart = False,
+    dry_run: opt.DryRun = False,
+    quiet: opt.Quiet = False,
+    debug: opt.Debug = False,
+) -> None:
+    """Score the responses in a file.
+
+    Writes a record with reward and verdicts for each response, in the order of the input. A run that is stopped or
+    killed goes on where it stopped when the same command is given again: what is done is kept in OUT.journal.
+    Responses without a reward have the value null and a failure; those whose failure does not lie in the response
+    (server, rate limit, deadline, budget) are tried again when the command is run again.
+
+    Exit codes: 0 all scored, 1 some not, 2 bad input, 130 stopped.
+    """
+    with _reported(debug):
+        from rubricate.cli.score import ScoreOptions, run_score
+
+        chosen = ScoreOptions(
+            data=data,
+            judge=judge,
+            out=out or Path(f"{data.name.split('.')[0]}.rewards.jsonl"),
+            rubric=rubric,
+            rubric_column=rubric_column,
+            columns=opt.read_columns(column or []),
+            mode=mode and mode.value,
+            criteria_per_call=opt.read_per_call(criteria_per_call),
+            view=view.value,
+            aggregation=aggregation,
+            missing=missing and missing.value,
+            min_coverage=min_coverage,
+            on_failure=on_failure and on_failure.value,
+            concurrency=concurrency,
+            rpm=rpm,
+            tpm=tpm,
+            token_budget=token_budget,
+            budget=budget,
+            prices=opt.read_prices(prices),
+            deadline=deadline,
+            limit=limit,
+            page=page,
+            page_rows=page_rows,
+            restart=restart,
+            dry_run=dry_run,
+            quiet=quiet,
+        )
+        raise typer.Exit(run_score(chosen))
+
+
+@app.command()
+def convert(
+    source: opt.Source,
+    target: opt.Target,
+    read_as: opt.ReadAs = "auto",
+    write_as: opt.WriteAs = "native",
+    lossy: opt.Lossy = False,
+    debug: opt.Debug = False,
+) -> None:
+    """Convert rubrics from one format to another.
+
+    What was done or looks odd is listed. Nothing is written unless every rubric could be read.
+    """
+    with _reported(debug):
+        from rubricate.cli.conversion import run_convert
+
+        run_convert(source, target, read_as, write_as, lossy=lossy)
+
+
+@app.command()
+def demo(
+    out: opt.Folder = Path("out"),
+    judge: opt.DemoJudge = "local:smollm2",
+    no_model: opt.NoModel = False,
+    debug: opt.Debug = False,
+) -> None:
+    """Score the bundled demo data and say how far the verdicts agree with its gold labels."""
+    with _reported(debug):
+        from rubricate.cli.demo import run_demo
+
+        run_demo(out, None if no_model else judge)

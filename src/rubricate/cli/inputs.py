@@ -1,0 +1,168 @@
+"""The rows that a scoring run works on, read one at a time, and a survey of them before anything is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from rubricate.cli.records import as_text, row_key
+from rubricate.data.io import RUBRIC_COLUMNS, Row, read_rows, rollouts_from_row
+from rubricate.data.records import Rollout
+from rubricate.errors import FormatError
+from rubricate.narrow import as_array, as_object
+from rubricate.rubrics import Rubric, compose
+from rubricate.rubrics.formats import load_rubric, parse_rubric, rubric_from_row
+
+__all__ = ["Inputs", "Survey", "Unit"]
+
+PROMPT_OVERHEAD = 600
+"""Characters of a judge's own instructions in each call, for estimates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One response to score: its place among all responses, the line of its row, and its rubric."""
+
+    number: int
+    line: int
+    rollout: Rollout
+    rubric: Rubric
+    gold: Mapping[str, bool] | None = None
+
+    @property
+    def key(self) -> str:
+        """Identifies id and content; see `row_key`."""
+        return row_key(self.rollout, self.rubric.fingerprint)
+
+
+@dataclass(slots=True)
+class Survey:
+    """What a file asks for.
+
+    Attributes:
+        rows, responses: lines and responses in them.
+        code, model: criteria to be decided by code and by a model, over all responses.
+        channels: names of all channels, in order of appearance.
+        calls, tokens: estimate of the calls of a model that judges `per_call` criteria a call, and of their prompt
+            tokens (characters / 4).
+    """
+
+    rows: int = 0
+    responses: int = 0
+    code: int = 0
+    model: int = 0
+    channels: dict[str, None] = field(default_factory=dict[str, None])
+    calls: int = 0
+    tokens: int = 0
+
+    def add(self, unit: Unit, per_call: int | None) -> None:
+        """Take a response into account. `per_call` None means all criteria in one call, 0 no model at all."""
+        asked = [criterion for criterion in unit.rubric.criteria if criterion.verifier is None]
+        self.responses += 1
+        self.code += len(unit.rubric.criteria) - len(asked)
+        self.model += len(asked)
+        self.channels.update({c.channel: None for c in unit.rubric.criteria if c.channel is not None})
+        if not asked or per_call == 0:
+            return
+        calls = 1 if per_call is None else -(-len(asked) // per_call)
+        rollout = unit.rollout
+        shared = len(as_text(rollout.prompt)) + len(as_text(rollout.response)) + len(rollout.reference or "")
+        self.calls += calls
+        self.tokens += (calls * (shared + PROMPT_OVERHEAD) + sum(len(c.text) for c in asked)) // 4
+
+
+class Inputs:
+    """The responses of a file, each with its rubric. Can be gone through more than once.
+
+    Args:
+        path: rows with a prompt and a response, or a group of responses.
+        rubric: file with one rubric that holds for every row.
+        column: column with each row's own rubric; it adds up with the file's. Where neither is given, a column
+            `rubric` or `rubrics` is taken.
+        columns: which column plays a role, such as `{"prompt": "question"}`.
+        limit: go no further than so many rows.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        rubric: Path | None = None,
+        column: str | None = None,
+        columns: Mapping[str, str] | None = None,
+        limit: int | None = None,
+    ) -> None:
+        self.path = path
+        self.column = column
+        self.limit = limit
+        self._columns = dict(columns or {})
+        self._shared = None if rubric is None else load_rubric(rubric)
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """What of this decides a reward besides the rows themselves."""
+        return {"fingerprint": self._shared.fingerprint if self._shared else None, "column": self.column}
+
+    def __iter__(self) -> Iterator[Unit]:
+        number = 0
+        for row in islice(read_rows(self.path), self.limit):
+            rubric = self._rubric(row)
+            rollouts = rollouts_from_row(row, columns=self._columns)
+            for rollout, gold in zip(rollouts, _gold(row, len(rollouts)), strict=True):
+                yield Unit(number, row.line, rollout, rubric, gold)
+                number += 1
+
+    def survey(self, per_call: int | None = 1, *, check: Callable[[Unit, str], None] | None = None) -> Survey:
+        """Read every row once: what does not fit is found before anything is spent.
+
+        Args:
+            per_call: criteria a call of a model, for the estimate; see `Survey.add`.
+            check: called with each response and the file's name; raises for what cannot be used.
+
+        Raises FormatError for rows that cannot be read.
+        """
+        found = Survey()
+        line = -1
+        for unit in self:
+            if check is not None:
+                check(unit, str(self.path))
+            found.rows += unit.line != line
+            line = unit.line
+            found.add(unit, per_call)
+        return found
+
+    def _rubric(self, row: Row) -> Rubric:
+        own = self._own_rubric(row)
+        parts = [part for part in (self._shared, own) if part is not None]
+        if not parts:
+            raise FormatError(
+                f"no rubric: there is no column {' or '.join(RUBRIC_COLUMNS)}",
+                source=row.source,
+                line=row.line,
+                hint=f"use --rubric FILE or --rubric-column NAME; columns here: {', '.join(row.record)}",
+            )
+        return parts[0] if len(parts) == 1 else compose(parts)
+
+    def _own_rubric(self, row: Row) -> Rubric | None:
+        if self.column is None:
+            return None if self._shared is not None else rubric_from_row(row)
+        value = row.record.get(self.column)
+        if value is None:
+            hint = f"columns here: {', '.join(row.record)}"
+            raise FormatError("no rubric here", source=row.source, line=row.line, field=self.column, hint=hint)
+        return parse_rubric(value, source=row.source, line=row.line, field=self.column)
+
+
+def _gold(row: Row, count: int) -> Sequence[Mapping[str, bool] | None]:
+    """Gold labels in the column `gold`: an object a response, criterion ids to true or false; None where absent."""
+    value = row.record.get("gold")
+    listed = as_array(value) if count > 1 else as_array(value) or [value]
+    if listed is None or len(listed) != count:
+        return [None] * count
+    found: list[Mapping[str, bool] | None] = []
+    for item in listed:
+        labels = as_object(item)
+        found.append({key: label for key, label in labels.items() if isinstance(label, bool)} if labels else None)
+    return found

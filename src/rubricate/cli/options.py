@@ -1,0 +1,161 @@
+"""Options of the commands, each with its help, and the readers of those that are small languages."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rubricate.errors import ConfigError
+
+
+class Mode(enum.StrEnum):
+    """How the judge works; see `rubricate.judges.build_judge`."""
+
+    LOGPROB = "logprob"
+    REASONED = "reasoned"
+    HOLISTIC = "holistic"
+    LIKERT = "likert"
+
+
+class Missing(enum.StrEnum):
+    """What an unknown verdict does; see `rubricate.rewardmodels.Aggregation`."""
+
+    MASK = "mask"
+    SKIP = "skip"
+    PESSIMISTIC = "pessimistic"
+
+
+class OnFailure(enum.StrEnum):
+    """What a failed verdict does that the response caused."""
+
+    MASK = "mask"
+    FLOOR = "floor"
+
+
+class View(enum.StrEnum):
+    """What judges see of a response."""
+
+    FINAL = "final"
+    TRAJECTORY = "trajectory"
+
+
+Data = Annotated[
+    Path, typer.Argument(metavar="DATA", help="Rows with a prompt and a response, or a list of responses.")
+]
+Judge = Annotated[
+    str,
+    typer.Option(
+        metavar="MODEL",
+        help="The judge's model: openai:NAME, http://HOST:PORT/v1#NAME, local:smollm2, local:/DIR, mock:yes; "
+        "none for verifiers alone.",
+    ),
+]
+RubricFile = Annotated[Path | None, typer.Option(metavar="FILE", help="File with one rubric for every row.")]
+RubricColumn = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Column with each row's rubric; it adds up with --rubric.  [default: rubric, without --rubric]",
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Output, .jsonl or .parquet.  [default: DATA's name + .rewards.jsonl]"),
+]
+JudgeMode = Annotated[
+    Mode | None, typer.Option(help="How the judge works.  [default: logprob for local:, else reasoned]")
+]
+PerCall = Annotated[str, typer.Option(metavar="N", help="Criteria a call in reasoned mode, or 'all'.")]
+Seen = Annotated[View, typer.Option(help="What judges see of a response.")]
+Preset = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="How verdicts become a reward: weighted, rar, healthbench, dr_tulu, tail and others.  "
+        "[default: weighted; rar_implicit in the modes holistic and likert]",
+    ),
+]
+OnMissing = Annotated[
+    Missing | None, typer.Option(help="What an unknown verdict does.  [default: the preset's, mostly mask]")
+]
+MinCoverage = Annotated[
+    float | None,
+    typer.Option(metavar="X", help="Share of the weight that must be known, with --missing skip or pessimistic."),
+]
+ByResponse = Annotated[
+    OnFailure | None, typer.Option(help="What a failure does that the response caused.  [default: mask]")
+]
+Concurrency = Annotated[int | None, typer.Option(min=1, metavar="N", help="Responses, and calls, at once.")]
+RequestRate = Annotated[float | None, typer.Option(metavar="N", help="Requests a minute at most.")]
+TokenRate = Annotated[float | None, typer.Option(metavar="N", help="Tokens a minute at most.")]
+TokenBudget = Annotated[int | None, typer.Option(metavar="N", help="Tokens in all at most.")]
+Budget = Annotated[float | None, typer.Option(metavar="MONEY", help="Money in all at most; needs --prices.")]
+Prices = Annotated[
+    str | None,
+    typer.Option(metavar="P,C", help="Money for a million prompt and completion tokens, as in 0.25,2.00."),
+]
+Deadline = Annotated[float | None, typer.Option(metavar="S", help="Seconds for one response at most.")]
+Page = Annotated[Path | None, typer.Option(metavar="FILE", help="Also write an HTML page of the verdicts.")]
+PageRows = Annotated[int, typer.Option(min=1, metavar="N", help="Responses on the page at most.")]
+Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="Score the first N rows only.")]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(metavar="ROLE=NAME", help="Column that plays a role: prompt, response, responses, reference, id."),
+]
+Restart = Annotated[bool, typer.Option("--restart", help="Throw earlier results away and score anew.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Check the input; estimate calls and tokens.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+Source = Annotated[Path, typer.Argument(metavar="SOURCE", help="Rubrics: .jsonl, .json, .yaml, .parquet or .csv.")]
+Target = Annotated[
+    Path, typer.Argument(metavar="TARGET", help="Where to write them: .jsonl, .json, .yaml or .parquet.")
+]
+ReadAs = Annotated[str, typer.Option("--from", metavar="FORMAT", help="Format of SOURCE; auto recognises it.")]
+WriteAs = Annotated[
+    str,
+    typer.Option(
+        "--to", metavar="FORMAT", help="Format of TARGET: native, rar, healthbench, paperbench, prometheus."
+    ),
+]
+Lossy = Annotated[bool, typer.Option("--lossy", help="Leave out what the target format cannot hold.")]
+
+Folder = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the page and the records.")]
+DemoJudge = Annotated[str, typer.Option(metavar="MODEL", help="The judge's model.")]
+NoModel = Annotated[bool, typer.Option("--no-model", help="Verifiers alone, without a model.")]
+
+
+def read_columns(values: Sequence[str]) -> dict[str, str]:
+    """`--column` options as role and column. Raises ConfigError for what is not ROLE=NAME."""
+    pairs: dict[str, str] = {}
+    for value in values:
+        role, equals, column = value.partition("=")
+        if not equals or not role or not column:
+            raise ConfigError(f"--column {value!r} is not ROLE=NAME", hint="as in --column prompt=question")
+        pairs[role] = column
+    return pairs
+
+
+def read_prices(value: str | None) -> tuple[float, float] | None:
+    """`--prices` as money for a million prompt and completion tokens. Raises ConfigError."""
+    if value is None:
+        return None
+    try:
+        prompt, completion = (float(part) for part in value.split(","))
+    except ValueError:
+        hint = "as in --prices 0.25,2.00"
+        raise ConfigError(f"--prices {value!r} is not PROMPT,COMPLETION", hint=hint) from None
+    return prompt, completion
+
+
+def read_per_call(value: str) -> int | None:
+    """`--criteria-per-call` as a number, None for all. Raises ConfigError."""
+    if value == "all":
+        return None
+    if not value.isdecimal() or int(value) < 1:
+        raise ConfigError(f"--criteria-per-call {value!r} is neither a number from 1 nor 'all'")
+    return int(value)

@@ -1,0 +1,286 @@
+"""`rubricate score`: the run from options to output file, summary and exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+from rubricate.chat import ChatModel, Limited, Limiter, connect
+from rubricate.cli.checks import RubricCheck
+from rubricate.cli.inputs import Inputs, Survey, Unit
+from rubricate.cli.journal import Journal, journal_path
+from rubricate.cli.page import Figure, PageRow, write_page
+from rubricate.cli.progress import progress
+from rubricate.cli.records import as_text, check_parquet, parse_reward, reward_record, write_records
+from rubricate.cli.scoring import Scored, score_units
+from rubricate.cli.settling import Settler
+from rubricate.cli.summary import Tally, table
+from rubricate.errors import ConfigError
+from rubricate.judges import build_judge
+from rubricate.rewardmodels import Aggregation, RubricReward, preset
+from rubricate.types import Reward
+
+__all__ = ["ScoreOptions", "run_score"]
+
+AT_ONCE = 32
+"""Responses in work at once where the caller says nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreOptions:
+    """The options of `rubricate score`; see its help."""
+
+    data: Path
+    judge: str
+    out: Path
+    rubric: Path | None = None
+    rubric_column: str | None = None
+    columns: Mapping[str, str] | None = None
+    mode: str | None = None
+    criteria_per_call: int | None = 1
+    view: str = "final"
+    aggregation: str | None = None
+    missing: str | None = None
+    min_coverage: float | None = None
+    on_failure: str | None = None
+    concurrency: int | None = None
+    rpm: float | None = None
+    tpm: float | None = None
+    token_budget: int | None = None
+    budget: float | None = None
+    prices: tuple[float, float] | None = None
+    deadline: float | None = None
+    limit: int | None = None
+    page: Path | None = None
+    page_rows: int = 1000
+    restart: bool = False
+    dry_run: bool = False
+    quiet: bool = False
+
+    @property
+    def judge_mode(self) -> str:
+        """The mode asked for; by default `logprob` for local models, which reason badly, else `reasoned`."""
+        return self.mode or ("logprob" if self.judge.startswith("local:") else "reasoned")
+
+    @property
+    def per_call(self) -> int | None:
+        """Criteria a call of a model, None for all, 0 where no model is asked."""
+        if self.judge == "none":
+            return 0
+        fixed = {"logprob": 1, "holistic": None, "likert": None}
+        return fixed.get(self.judge_mode, self.criteria_per_call)
+
+
+def run_score(options: ScoreOptions) -> int:
+    """Score a file. Returns the exit code: 0, or 1 when some responses could not be scored.
+
+    Raises RubricateError for bad input or options, KeyboardInterrupt when stopped; the journal then holds what is
+    done.
+    """
+    aggregation = _aggregation(options)
+    inputs = Inputs(
+        options.data,
+        rubric=options.rubric,
+        column=options.rubric_column,
+        columns=options.columns,
+        limit=options.limit,
+    )
+    _check_out(options)
+    survey = inputs.survey(options.per_call, check=RubricCheck(aggregation))
+    if options.dry_run:
+        print(table(_estimate(survey)))
+        return 0
+    reward = _reward_model(options, aggregation, survey)
+    began = time.monotonic()
+    with Journal(journal_path(options.out), _settings(options, inputs, reward), restart=options.restart) as journal:
+        if len(journal) and not options.quiet:
+            print(f"going on with {journal.path}: {len(journal)} responses are done", file=sys.stderr)
+        try:
+            scored = asyncio.run(_score(options, inputs, reward, journal, survey.responses))
+        except (KeyboardInterrupt, asyncio.CancelledError):
+            journal.sync()
+            print(
+                f"\nstopped; what is done is in {journal.path}. Run the same command again to go on.",
+                file=sys.stderr,
+            )
+            raise KeyboardInterrupt from None
+        return _Finish(options, inputs, journal, scored, reward).run(began)
+
+
+def _aggregation(options: ScoreOptions) -> Aggregation:
+    implicit = options.judge_mode in ("holistic", "likert") and options.judge != "none"
+    name = options.aggregation or ("rar_implicit" if implicit else "weighted")
+    given = {
+        "missing": options.missing,
+        "min_coverage": options.min_coverage,
+        "response_failures": options.on_failure,
+    }
+    return preset(name, **{key: value for key, value in given.items() if value is not None})
+
+
+def _check_out(options: ScoreOptions) -> None:
+    """What would fail at the end is said at the beginning."""
+    out = options.out
+    if out.suffix not in (".jsonl", ".parquet"):
+        raise ConfigError(f"cannot tell what to write from the name {out}", hint="use .jsonl or .parquet")
+    if out.suffix == ".parquet":
+        check_parquet()
+    if not out.parent.is_dir():
+        raise ConfigError(f"the folder {out.parent} does not exist", hint="create it first")
+    if out.exists() and options.data.exists() and out.samefile(options.data):
+        raise ConfigError(f"{out} is the input file", hint="choose another --out")
+    if out.exists() and not (options.restart or options.dry_run or journal_path(out).exists()):
+        raise ConfigError(
+            f"{out} exists already", hint="use --restart to score anew and replace it, or another --out"
+        )
+
+
+def _estimate(survey: Survey) -> list[tuple[str, str]]:
+    return [
+        ("rows", f"{survey.rows:,}"),
+        ("responses", f"{survey.responses:,}"),
+        ("checks by code", f"{survey.code:,}"),
+        ("checks by the model", f"{survey.model:,}"),
+        ("calls", f"{survey.calls:,}"),
+        ("prompt tokens, about", f"{survey.tokens:,}"),
+    ]
+
+
+def _model(options: ScoreOptions) -> ChatModel | None:
+    if options.judge == "none":
+        return None
+    model = connect(options.judge)
+    prompt_price, completion_price = options.prices or (0.0, 0.0)
+    given = {
+        "concurrency": options.concurrency,
+        "requests_per_minute": options.rpm,
+        "tokens_per_minute": options.tpm,
+        "max_tokens_total": options.token_budget,
+        "max_cost": options.budget,
+        "prompt_price": prompt_price or None,
+        "completion_price": completion_price or None,
+    }
+    changed = {key: value for key, value in given.items() if value is not None}
+    if changed and isinstance(model, Limited):
+        model = Limited(model.model, Limiter(replace(model.limiter.limits, **changed)))
+    return model
+
+
+def _reward_model(options: ScoreOptions, aggregation: Aggregation, survey: Survey) -> RubricReward:
+    if options.judge == "none" and survey.model:
+        print(
+            f"note: {survey.model} checks have no verifier, and with --judge none nobody decides them",
+            file=sys.stderr,
+        )
+    judge = build_judge(
+        _model(options), mode=options.judge_mode, criteria_per_call=options.criteria_per_call, view=options.view
+    )
+    return RubricReward(
+        judge,
+        aggregation=aggregation,
+        channels=list(survey.channels) or None,
+        deadline=options.deadline,
+        name="score",
+    )
+
+
+def _settings(options: ScoreOptions, inputs: Inputs, reward: RubricReward) -> dict[str, object]:
+    """What decides the rewards. Bounds on speed and cost may change from one run to the next."""
+    return {
+        "judge": options.judge,
+        "mode": options.judge_mode,
+        "judge_fingerprint": reward.judge.fingerprint,
+        "aggregation": reward.aggregation.model_dump(mode="json"),
+        "rubric": inputs.identity,
+    }
+
+
+async def _score(
+    options: ScoreOptions, inputs: Inputs, reward: RubricReward, journal: Journal, total: int
+) -> Scored:
+    try:
+        with progress(total, quiet=options.quiet) as step:
+            return await score_units(
+                inputs, journal, reward.ascore, at_once=options.concurrency or AT_ONCE, step=step
+            )
+    finally:
+        await reward.aclose()
+
+
+class _Finish:
+    """The end of a run in which every response has an outcome: output, page, summary, exit code."""
+
+    def __init__(
+        self, options: ScoreOptions, inputs: Inputs, journal: Journal, scored: Scored, reward: RubricReward
+    ) -> None:
+        self.options = options
+        self.inputs = inputs
+        self.journal = journal
+        self.scored = scored
+        self.channels = reward.channels
+        self.settler = Settler(self._rewards, reward.aggregation, reward.channels)
+
+    def run(self, began: float) -> int:
+        tally = Tally()
+        write_records(self.options.out, self._records(tally))
+        if self.options.page is not None:
+            self._write_page(self.options.page, tally)
+        kept = self._close_journal()
+        print(table(tally.lines(time.monotonic() - began)))
+        print(f"\nwritten: {self.options.out}" + (f", {self.options.page}" if self.options.page else ""))
+        missing = tally.rows - tally.scored
+        if missing:
+            print(f"{missing} of {tally.rows} responses could not be scored", file=sys.stderr)
+        if kept:
+            print(
+                f"run the same command again to try {kept} of them again (from {self.journal.path})",
+                file=sys.stderr,
+            )
+        return 1 if missing else 0
+
+    def _rewards(self) -> Iterator[tuple[Unit, Reward]]:
+        for unit, record in zip(self.inputs, self.journal.read_many(self.scored.places), strict=True):
+            yield unit, parse_reward(record)
+
+    def _settled(self) -> Iterator[tuple[Unit, Reward]]:
+        for unit, reward in self._rewards():
+            settled = self.settler.settle(unit, reward)
+            names = dict.fromkeys(self.channels)
+            yield unit, replace(settled, channels={**names, **settled.channels})
+
+    def _records(self, tally: Tally) -> Iterator[Mapping[str, object]]:
+        for unit, reward in self._settled():
+            tally.add(reward, unit.line)
+            yield reward_record(unit.rollout, unit.line, reward)
+
+    def _close_journal(self) -> int:
+        """Remove the journal, unless rows are worth another try: then their number is returned."""
+        again = self.scored.to_retry
+        if not again:
+            self.journal.discard()
+        return again
+
+    def _write_page(self, path: Path, tally: Tally) -> None:
+        rows = (
+            PageRow(
+                unit.rollout.id,
+                as_text(unit.rollout.prompt),
+                as_text(unit.rollout.response),
+                unit.rubric,
+                reward,
+                unit.gold,
+            )
+            for unit, reward in islice(self._settled(), self.options.page_rows)
+        )
+        write_page(
+            path,
+            rows,
+            title=f"{self.options.data.name}, scored by {self.options.judge}",
+            figures=[Figure(label.strip(), value) for label, value in tally.lines()],
+            left_out=max(0, tally.rows - self.options.page_rows),
+        )

@@ -1,0 +1,146 @@
+"""Scores the rows of a file, resumably: a bounded number at once, each committed to the journal as it is done."""
+
+from __future__ import annotations
+
+import asyncio
+from array import array
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from rubricate.cli.inputs import Unit
+from rubricate.cli.journal import Journal
+from rubricate.cli.progress import Step
+from rubricate.cli.records import reward_record
+from rubricate.data.records import Rollout
+from rubricate.errors import ConfigError
+from rubricate.rubrics import Rubric
+from rubricate.types import FailureCause, FailureKind, Reward
+
+__all__ = ["Scored", "Scorer", "score_units", "worth_retrying"]
+
+Scorer = Callable[[Rollout, Rubric], Awaitable[Reward]]
+"""Gives the reward of one response; a judgement that fails is in the reward, not raised."""
+
+REFUSED = 20
+"""The run stops when so many responses in a row, from the first on, got nothing but refused requests."""
+
+
+@dataclass(slots=True)
+class Scored:
+    """The outcome of a run.
+
+    Attributes:
+        places: where the journal holds each response, in input order (8 bytes a response).
+        to_retry: number of responses that a later run will try again.
+    """
+
+    places: array[int]
+    to_retry: int = 0
+
+
+def worth_retrying(reward: Reward) -> bool:
+    """Whether a later run should score the response again: it has no reward, for no reason that lies in it."""
+    failure = reward.failure
+    if reward.value is not None or failure is None:
+        return False
+    ours = (FailureKind.VERIFIER, FailureKind.INTERNAL)
+    return failure.retryable or (failure.cause is FailureCause.INFRASTRUCTURE and failure.kind not in ours)
+
+
+async def score_units(
+    units: Iterable[Unit], journal: Journal, scorer: Scorer, *, at_once: int, step: Step = lambda count: None
+) -> Scored:
+    """Score every unit that the journal does not hold yet, `at_once` at a time, and commit each as it is done.
+
+    Units are read as there is room for them, so memory does not grow with the file (but for 8 bytes a response).
+
+    Args:
+        units: the responses, numbered from 0.
+        journal: finished ones are taken from it and added to it.
+        scorer: gives a reward.
+        at_once: responses in work at the same time.
+        step: told of each finished response, those found in the journal included.
+
+    Raises ConfigError when the judge refuses every request from the first on.
+    """
+    run = _Run(journal, scorer, step)
+    ready: asyncio.Queue[asyncio.Task[Reward]] = asyncio.Queue()
+    working: dict[asyncio.Task[Reward], _Work] = {}
+    try:
+        source = iter(units)
+        more = True
+        while more or working:
+            while more and len(working) < at_once:
+                work = await run.next_work(source)
+                more = work is not None
+                if work is not None:
+                    task = asyncio.ensure_future(_awaited(scorer(work.unit.rollout, work.unit.rubric)))
+                    working[task] = work
+                    task.add_done_callback(ready.put_nowait)
+            if working:
+                task = await ready.get()
+                run.commit(working.pop(task), task.result())
+    finally:
+        for task in working:
+            task.cancel()
+        await asyncio.gather(*working, return_exceptions=True)
+    return run.scored
+
+
+async def _awaited(reward: Awaitable[Reward]) -> Reward:
+    return await reward
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    unit: Unit
+    key: str
+    replaces: int | None
+
+
+class _Run:
+    """What a run knows of the responses so far."""
+
+    def __init__(self, journal: Journal, scorer: Scorer, step: Step) -> None:
+        self.scored = Scored(array("q"))
+        self._journal = journal
+        self._step = step
+        self._refused = 0
+
+    async def next_work(self, source: Iterator[Unit]) -> _Work | None:
+        """The next unit that is not in the journal; those that are get their place on the way."""
+        for count, unit in enumerate(source, start=1):
+            self.scored.places.append(-1)
+            key = unit.key
+            found = self._journal.take(key)
+            if found is None or found[1]:
+                return _Work(unit, key, found[0] if found else None)
+            self.scored.places[unit.number] = found[0]
+            self._step(1)
+            if count % 1000 == 0:
+                await asyncio.sleep(0)  # answers that came meanwhile are read
+        return None
+
+    def commit(self, work: _Work, reward: Reward) -> None:
+        """Put a reward into the journal."""
+        self._check_refusals(reward)
+        record = reward_record(work.unit.rollout, work.unit.line, reward)
+        again = worth_retrying(reward)
+        place = self._journal.append(work.key, record, retry=again, replaces=work.replaces)
+        self.scored.to_retry += again
+        self.scored.places[work.unit.number] = place
+        self._step(1)
+
+    def _check_refusals(self, reward: Reward) -> None:
+        if self._refused < 0:
+            return
+        failure = reward.failure
+        if reward.value is not None or failure is None or failure.kind is not FailureKind.REQUEST:
+            self._refused = -1  # one good answer: key and model name are right
+            return
+        self._refused += 1
+        if self._refused == REFUSED:
+            raise ConfigError(
+                f"the judge refused each of the first {REFUSED} responses: {failure.message}",
+                hint="check the key, the model's name and the server's address, then run the same command again",
+            )

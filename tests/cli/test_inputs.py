@@ -1,0 +1,111 @@
+"""Inputs: rubrics from a file, a column, or both; groups; a survey that finds what is wrong before money is spent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rubricate.cli.checks import RubricCheck
+from rubricate.cli.inputs import Inputs
+from rubricate.errors import FormatError, RubricateError
+from rubricate.rewardmodels import preset
+
+CODE = {"id": "short", "text": "Short.", "channel": "format", "verifier": {"name": "words", "args": {"max": 5}}}
+ASKED = {"id": "kind", "text": "Kind.", "channel": "style"}
+
+
+def write(path: Path, *rows: object) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def rubric_file(path: Path, *criteria: object) -> Path:
+    path.write_text(json.dumps({"id": "r", "criteria": list(criteria)}), encoding="utf-8")
+    return path
+
+
+def test_a_group_is_one_row_of_several_responses(tmp_path: Path) -> None:
+    data = write(
+        tmp_path / "d.jsonl",
+        {"id": "a", "prompt": "p", "responses": ["x", "y"], "rubric": {"criteria": [CODE]}},
+        {"id": "b", "prompt": "p", "response": "z", "rubric": {"criteria": [CODE, ASKED]}},
+    )
+    units = list(Inputs(data))
+    assert [(unit.number, unit.line, unit.rollout.id) for unit in units] == [
+        (0, 1, "a#0"),
+        (1, 1, "a#1"),
+        (2, 2, "b"),
+    ]
+    survey = Inputs(data).survey()
+    assert (survey.rows, survey.responses, survey.code, survey.model, survey.calls) == (2, 3, 3, 1, 1)
+    assert list(survey.channels) == ["format", "style"]
+
+
+def test_file_and_column_add_up(tmp_path: Path) -> None:
+    data = write(tmp_path / "d.jsonl", {"prompt": "p", "response": "x", "mine": {"criteria": [ASKED]}})
+    rubric = rubric_file(tmp_path / "r.json", CODE)
+    assert next(iter(Inputs(data, rubric=rubric, column="mine"))).rubric.ids == ("short", "kind")
+    assert next(iter(Inputs(data, rubric=rubric))).rubric.ids == ("short",)
+
+
+def test_no_rubric_names_line_and_columns(tmp_path: Path) -> None:
+    data = write(tmp_path / "d.jsonl", {"prompt": "p", "response": "x", "note": 1})
+    with pytest.raises(FormatError, match="d.jsonl:1") as caught:
+        list(Inputs(data))
+    assert "--rubric" in caught.value.hint and "note" in caught.value.hint
+
+
+def test_a_missing_column_names_line_and_field(tmp_path: Path) -> None:
+    rows = [{"prompt": "p", "response": "x", "mine": {"criteria": [ASKED]}}, {"prompt": "p", "response": "x"}]
+    with pytest.raises(FormatError, match=r"d.jsonl:2, field 'mine'"):
+        list(Inputs(write(tmp_path / "d.jsonl", *rows), column="mine"))
+
+
+def test_columns_can_be_chosen_and_rows_limited(tmp_path: Path) -> None:
+    rows = [{"ask": f"p{n}", "say": "x"} for n in range(5)]
+    data = write(tmp_path / "d.jsonl", *rows)
+    inputs = Inputs(
+        data, rubric=rubric_file(tmp_path / "r.json", CODE), columns={"prompt": "ask", "response": "say"}, limit=2
+    )
+    assert [unit.rollout.prompt for unit in inputs] == ["p0", "p1"]
+
+
+def test_calls_are_estimated_by_how_many_criteria_share_one(tmp_path: Path) -> None:
+    criteria = [{**ASKED, "id": f"c{n}"} for n in range(5)]
+    data = write(tmp_path / "d.jsonl", {"prompt": "p", "response": "x", "rubric": {"criteria": criteria}})
+    calls = {per_call: Inputs(data).survey(per_call).calls for per_call in (1, 2, 5, None, 0)}
+    assert calls == {1: 5, 2: 3, 5: 1, None: 1, 0: 0}
+
+
+@pytest.mark.parametrize(
+    ("criterion", "says"),
+    [
+        ({**CODE, "verifier": {"name": "wrods"}}, "wrods"),
+        ({**CODE, "verifier": {"name": "words", "args": {"max": "many"}}}, "'short'"),
+        ({**CODE, "verifier": {"name": "words", "args": {"maximum": 3}}}, "maximum"),
+        ({**CODE, "weight": 0}, "weight"),
+    ],
+)
+def test_a_rubric_that_cannot_be_used_is_found_in_the_survey(tmp_path: Path, criterion: object, says: str) -> None:
+    data = write(
+        tmp_path / "d.jsonl",
+        {"prompt": "p", "response": "x", "rubric": {"criteria": [CODE]}},
+        {"prompt": "p", "response": "x", "rubric": {"criteria": [criterion]}},
+    )
+    with pytest.raises(RubricateError, match=says) as caught:
+        Inputs(data).survey(check=RubricCheck(preset("weighted")))
+    assert "d.jsonl:2" in caught.value.message
+
+
+def test_gold_labels_go_with_their_responses(tmp_path: Path) -> None:
+    rubric = {"criteria": [ASKED]}
+    data = write(
+        tmp_path / "d.jsonl",
+        {"prompt": "p", "responses": ["x", "y"], "rubric": rubric, "gold": [{"kind": True}, {"kind": False}]},
+        {"prompt": "p", "response": "x", "rubric": rubric, "gold": {"kind": True}},
+        {"prompt": "p", "response": "x", "rubric": rubric, "gold": "an answer"},
+        {"prompt": "p", "response": "x", "rubric": rubric},
+    )
+    assert [unit.gold for unit in Inputs(data)] == [{"kind": True}, {"kind": False}, {"kind": True}, None, None]
