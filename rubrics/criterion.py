@@ -175,8 +175,8 @@ class Criterion(_Frozen):
     @field_validator("weight", mode="before")
     @classmethod
     def _number(cls, value: object) -> object:
-        if isinstance(value, bool):
-            raise ValueError("a weight is a number, not true or false")
+        if isinstance(value, bool | str):
+            raise ValueError("a weight is a number, not text, true or false")
         return value
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -85,6 +85,12 @@ class Rubric(BaseModel):
                 raise ValueError(f"{criterion.id!r} is the id of a group and of a criterion")
             _check_path(criterion.id, criterion.path, known)
         return self
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Rubric:
+        """As pydantic's; the copy computes its own fingerprint."""
+        copy = super().model_copy(update=update, deep=deep)
+        vars(copy).pop("fingerprint", None)
+        return copy
 
     @cached_property
     def fingerprint(self) -> str:

@@ -268,7 +268,10 @@ def translate(
     message = message[0].lower() + message[1:]
     if len(issues) > 1:
         message += f" (and {len(issues) - 1} more problems)"
-    return places[0].error(message)
+    hint = (
+        "YAML reads yes, no, on, off and numbers as such: quote them" if issues[0]["type"] == "string_type" else ""
+    )
+    return places[0].error(message, hint=hint)
 
 
 def _location(loc: Sequence[str | int], names: Mapping[str, str]) -> list[str | int]:
