@@ -11,6 +11,7 @@ from rubricate.judges.verifiers import Check, Input, run_verifier
 from rubricate.judges.view import View, get_view, prompt_text
 from rubricate.rubrics import Criterion
 from rubricate.types import FailureKind, Judgement, Verdict, fingerprint
+from rubricate.version import __version__
 
 __all__ = ["VerifierJudge"]
 
@@ -29,8 +30,6 @@ class VerifierJudge(CriteriaJudge):
     @property
     def fingerprint(self) -> str:
         """Of the view and of this package's version, since the checks are its code."""
-        from rubricate import __version__
-
         return fingerprint(["verifiers", __version__, self.view.__qualname__])
 
     async def judge_criteria(self, rollout: Rollout, criteria: Sequence[Criterion]) -> Judgement:

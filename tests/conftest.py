@@ -7,6 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# Shared machines stall now and then: how long one example takes says nothing.
+settings.register_profile("rubricate", deadline=None)
+settings.load_profile("rubricate")
 
 SHARED = Path(os.environ.get("RUBRICATE_SHARED", Path(__file__).parents[2] / "shared" / "data"))
 

@@ -6,8 +6,9 @@ Names are loaded when they are first used, so `import rubricate` costs next to n
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
+
+from rubricate.version import __version__
 
 if TYPE_CHECKING:  # the same names for type checkers, which do not follow __getattr__
     from rubricate.chat import connect
@@ -28,11 +29,6 @@ if TYPE_CHECKING:  # the same names for type checkers, which do not follow __get
     from rubricate.rubrics import Criterion, Group, Rubric, compose
     from rubricate.rubrics.formats import load_rubrics, parse_rubric, save_rubrics
     from rubricate.types import Failure, Judgement, Reward, Usage, Verdict
-
-try:
-    __version__ = version("rubricate")
-except PackageNotFoundError:  # run from a checkout that is not installed
-    __version__ = "0.0.0"
 
 _HOME = {
     "Aggregation": "rubricate.rewardmodels",

@@ -43,7 +43,8 @@ class ChatRequest:
         top_logprobs: ask for this many alternatives at each generated token (0: only the chosen one), None for
             no log-probabilities at all.
         json_schema: ask for an answer that fits this JSON schema, where the back end can; otherwise ignored.
-        prefill: text the assistant's turn starts with; the completion continues it (local back end only).
+        prefill: text the assistant's turn starts with; the completion continues it. Only where
+            `Capabilities.prefill` says so.
         sample: index of a repeated sample of the same request; part of cache keys, not sent.
         extra: further body fields for the server, as they are.
     """
