@@ -100,7 +100,17 @@ def test_files_and_folders_that_are_no_model(tmp_path: Path, make_gguf: Make, mo
 
 
 @pytest.mark.parametrize(
-    "options", [{"dtype": "float16"}, {"threads": 0}, {"max_batch_tokens": 0}, {"device": "abacus"}]
+    "options",
+    [
+        {"dtype": "float16"},
+        {"threads": 0},
+        {"threads": "two"},
+        {"max_batch_tokens": True},
+        {"max_batch_tokens": 0},
+        {"adapter": 5},
+        {"device": "abacus"},
+        {"device": 1},
+    ],
 )
 def test_options_that_cannot_be(models: Models, options: dict[str, object]) -> None:
     with pytest.raises(ConfigError):

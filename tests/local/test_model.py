@@ -55,6 +55,21 @@ async def test_a_burst_is_one_batch(model: LocalModel, user: Requests, monkeypat
     assert sizes == [20]
 
 
+async def test_a_single_one_of_many_joins_the_batch(
+    model: LocalModel, user: Requests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    run = Engine.run
+
+    def counted(self: Engine, works: Sequence[Work]) -> None:
+        sizes.append(len(works))
+        run(self, works)
+
+    monkeypatch.setattr(Engine, "run", counted)
+    await asyncio.gather(*(model.complete_many([user("hi", max_tokens=1)]) for _ in range(7)))
+    assert sizes == [7]
+
+
 async def test_many_gives_answers_and_errors_in_order(model: LocalModel, user: Requests) -> None:
     shared = "the same beginning for all of them, long enough to be worth it. "
     requests = [user(shared * 3 + "?" * n, max_tokens=1 if n != 2 else 5000) for n in range(4)]

@@ -107,7 +107,8 @@ class LocalModel(ChatModel):
         """Answer one request, in a batch with whatever else waits.
 
         Raises RequestError for bad parameters, ContextOverflowError when prompt and answer do not fit the context,
-        ConfigError when the weights cannot be loaded, ChatError when the model fails.
+        ConfigError when the weights cannot be loaded, MissingExtraError for a missing package, ChatError when the
+        model fails.
         """
         (answer,) = await self._ask([request], shared=False)
         if isinstance(answer, ChatError):
@@ -122,9 +123,9 @@ class LocalModel(ChatModel):
         those of separate calls up to rounding. Models whose attention does not allow it, and requests that share
         little, run in plain batches.
 
-        Raises ConfigError when the weights cannot be loaded.
+        Raises ConfigError when the weights cannot be loaded, MissingExtraError for a missing package.
         """
-        return await self._ask(list(requests), shared=True) if requests else []
+        return await self._ask(list(requests), shared=len(requests) > 1) if requests else []
 
     async def aclose(self) -> None:
         """Free the model's memory, unless another object uses it. The next call loads it again."""
@@ -134,6 +135,7 @@ class LocalModel(ChatModel):
             await asyncio.wrap_future(freed)
 
     async def _ask(self, requests: Sequence[ChatRequest], *, shared: bool) -> _Answers:
+        # one request has nothing to share: it goes into a batch with what else waits
         loop = asyncio.get_running_loop()
         future: asyncio.Future[_Answers] = loop.create_future()
         host = self._joined()
@@ -161,10 +163,22 @@ def _rebuild(spec: str, options: LocalOptions, name: str) -> LocalModel:
 def _check(options: LocalOptions) -> None:
     if options.dtype not in ("auto", "float32", "bfloat16"):
         raise ConfigError(f"there is no dtype {options.dtype!r}", hint="choose auto, float32 or bfloat16")
-    if options.max_batch_tokens < 1:
-        raise ConfigError("max_batch_tokens must be at least 1", hint="8192 is the default")
-    if options.threads is not None and options.threads < 1:
-        raise ConfigError("threads must be at least 1", hint="leave it out for torch's default")
+    # options may come out of a model's name, where nothing has checked their types
+    _whole("max_batch_tokens", options.max_batch_tokens, "8192 is the default")
+    if options.threads is not None:
+        _whole("threads", options.threads, "leave it out for torch's default")
+    for name, value in (("adapter", options.adapter or ""), ("device", options.device)):
+        _text(name, value)
+
+
+def _whole(name: str, value: object, hint: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ConfigError(f"{name} must be a whole number of at least 1, not {value!r}", hint=hint)
+
+
+def _text(name: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise ConfigError(f"{name} must be text, not {value!r}")
 
 
 def _work(

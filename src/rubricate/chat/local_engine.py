@@ -20,6 +20,7 @@ from rubricate.narrow import as_array
 __all__ = ["Engine", "open_engine"]
 
 _SHARED_SAVES = 0.2  # sharing must spare this part of all prompt tokens, else plain batches are as good
+_LEAST_SHARED = 8  # tokens
 _PACKED_TOKENS = 768  # suffix tokens in one pass: enough to keep a CPU busy; attention grows with their square
 _FULL_PASS = 256  # tokens from which a bigger pass is hardly faster per token, so that padding is pure loss
 
@@ -103,7 +104,7 @@ class Engine:
             rows = _narrow(rows, take(rows, logprobs), batch)
 
     def _pays(self, rows: Sequence[Row], cut: int) -> bool:
-        if cut == 0 or cut * (len(rows) - 1) < _SHARED_SAVES * sum(len(row.prompt) for row in rows):
+        if cut < _LEAST_SHARED or cut * (len(rows) - 1) < _SHARED_SAVES * sum(len(row.prompt) for row in rows):
             return False
         if self._sharing is None:
             self._sharing = sharing_is_exact(self.network, rows[0].prompt)
