@@ -1,5 +1,17 @@
-"""Verifiers: hard rules that code decides."""
+"""Verifiers: hard rules that code decides. Importing this package registers the built-in ones."""
 
+from rubricate.judges.verifiers import (
+    citations,
+    content,
+    hygiene,
+    jsondoc,
+    length,
+    match,
+    praise,
+    selfeval,
+    structure,
+)
+from rubricate.judges.verifiers.ifeval import IFEVAL_INSTRUCTIONS, ifeval_check
 from rubricate.judges.verifiers.registry import (
     Check,
     Input,
@@ -10,13 +22,21 @@ from rubricate.judges.verifiers.registry import (
     verifier,
     verifier_names,
 )
+from rubricate.judges.verifiers.text import register_tokenizer
+
+BUILTIN_MODULES = (citations, content, hygiene, jsondoc, length, match, praise, selfeval, structure)
+"""The modules whose import registers verifiers, IFEval's apart."""
 
 __all__ = [
+    "BUILTIN_MODULES",
+    "IFEVAL_INSTRUCTIONS",
     "Check",
     "Input",
     "Verifier",
     "VerifierArgs",
     "get_verifier",
+    "ifeval_check",
+    "register_tokenizer",
     "run_verifier",
     "verifier",
     "verifier_names",
