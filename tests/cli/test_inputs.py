@@ -1,4 +1,4 @@
-"""Inputs: rubrics from a file, a column, or both; groups; a survey that finds what is wrong before money is spent."""
+"""Inputs: rubrics from a file, a column, or both; groups; a survey that finds what is wrong before any call."""
 
 from __future__ import annotations
 

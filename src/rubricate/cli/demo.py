@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rubricate.chat import ChatModel
 from rubricate.cli.agreement import Agreement, Interval, Labelled, agreement, in_words, rank_agreement
 from rubricate.cli.page import Figure, PageRow, write_page
 from rubricate.cli.progress import progress
@@ -85,7 +86,7 @@ def run_demo(out: Path, judge: str | None) -> None:
     print(f"\npage: {page}\nrecords: {records}")
 
 
-async def score_demo(judge: str | None, samples: Sequence[Sample] | None = None) -> list[DemoRow]:
+async def score_demo(judge: ChatModel | str | None, samples: Sequence[Sample] | None = None) -> list[DemoRow]:
     """The demo data (or other samples), scored by verifiers and, unless `judge` is None, by the model."""
     chosen = load_demo() if samples is None else samples
     rubrics = [_rubric(sample, code_only=judge is None) for sample in chosen]

@@ -46,7 +46,7 @@ def _bar(total: int, done: int) -> Generator[Step, None, None]:
 
     class Rate(ProgressColumn):
         def render(self, task: Task) -> Text:
-            return Text(f"{task.speed:.1f}/s" if task.speed else "")
+            return Text(_rate(task.speed) if task.speed else "")
 
     columns = (TextColumn("scoring"), BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
@@ -72,10 +72,14 @@ class _Lines:
         self.shown = now
         rate = (self.done - self.before) / max(now - self.began, 1e-9)
         left = (self.total - self.done) / rate if rate else 0.0
-        self._print(f"{self.done} of {self.total} responses, {rate:.1f} a second, {_clock(left)} left")
+        self._print(f"{self.done} of {self.total} responses, {_rate(rate)}, {_clock(left)} left")
 
     def _print(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
+
+
+def _rate(rate: float) -> str:
+    return f"{rate:.1f} a second" if rate >= 1 or not rate else f"{1 / rate:.1f} s each"
 
 
 def _clock(seconds: float) -> str:

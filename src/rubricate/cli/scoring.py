@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from array import array
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
 
 from rubricate.cli.inputs import Unit
@@ -18,7 +18,7 @@ from rubricate.types import FailureCause, FailureKind, Reward
 
 __all__ = ["Scored", "Scorer", "score_units", "worth_retrying"]
 
-Scorer = Callable[[Rollout, Rubric], Awaitable[Reward]]
+Scorer = Callable[[Rollout, Rubric], Coroutine[object, object, Reward]]
 """Gives the reward of one response; a judgement that fails is in the reward, not raised."""
 
 REFUSED = 20
@@ -74,7 +74,7 @@ async def score_units(
                 work = await run.next_work(source)
                 more = work is not None
                 if work is not None:
-                    task = asyncio.ensure_future(_awaited(scorer(work.unit.rollout, work.unit.rubric)))
+                    task = asyncio.create_task(scorer(work.unit.rollout, work.unit.rubric))
                     working[task] = work
                     task.add_done_callback(ready.put_nowait)
             if working:
@@ -85,10 +85,6 @@ async def score_units(
             task.cancel()
         await asyncio.gather(*working, return_exceptions=True)
     return run.scored
-
-
-async def _awaited(reward: Awaitable[Reward]) -> Reward:
-    return await reward
 
 
 @dataclass(frozen=True, slots=True)

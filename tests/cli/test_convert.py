@@ -1,0 +1,57 @@
+"""`rubricate convert`: what it writes, notes and refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Run, Write
+
+RAR = {
+    "question": "Why is the sky blue?",
+    "rubric": [
+        {"title": "Cause", "description": "Essential Criteria: Names Rayleigh scattering.", "weight": 5},
+        {"title": "Myth", "description": "Pitfall Criteria: Says that the sea is reflected.", "weight": -1},
+    ],
+}
+VETO = {"criteria": [{"id": "a", "text": "A.", "veto": True, "weight": 2}]}
+
+
+def test_rar_becomes_native_with_its_polarity(write: Write, run: Run, tmp_path: Path) -> None:
+    target = tmp_path / "native.json"
+    result = run("convert", write("rar.jsonl", RAR), target, "--from", "rar")
+    assert result.exit_code == 0, result.output
+    assert "1 rubrics read as rar, written as native" in result.stdout
+    criteria = json.loads(target.read_text(encoding="utf-8"))["criteria"]
+    assert [criterion.get("polarity", "reward") for criterion in criteria] == ["reward", "penalty"]
+
+
+def test_what_a_format_cannot_hold_needs_lossy(write: Write, run: Run, tmp_path: Path) -> None:
+    source, target = write("native.jsonl", VETO), tmp_path / "hb.jsonl"
+    refused = run("convert", source, target, "--to", "healthbench")
+    assert refused.exit_code == 2
+    assert "veto" in refused.stderr and "--lossy" in refused.stderr
+    assert not target.exists()
+    allowed = run("convert", source, target, "--to", "healthbench", "--lossy")
+    assert allowed.exit_code == 0, allowed.output
+    assert "note (lossy)" in allowed.stderr
+    assert target.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("missing.jsonl", "o.jsonl"), "no such file"),
+        (("native.jsonl", "o.jsonl", "--to", "rubrix"), "rubrix"),
+        (("native.jsonl", "native.jsonl"), "to be read"),
+        (("broken.jsonl", "o.jsonl"), "broken.jsonl:1"),
+    ],
+)
+def test_bad_input(write: Write, run: Run, arguments: tuple[str, ...], says: str) -> None:
+    write("native.jsonl", VETO)
+    write("broken.jsonl", {"criteria": [{"id": "a", "text": "A.", "weight": "heavy"}]})
+    result = run("convert", *arguments)
+    assert result.exit_code == 2
+    assert says in result.stderr
+    assert not Path("o.jsonl").exists()

@@ -1,0 +1,174 @@
+"""`rubricate score` in one process: what it writes, says and refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Run, Write, records
+
+from rubricate.cli.journal import Journal, journal_path
+from rubricate.data.io import read_rows
+
+YES = ("--judge", "mock:p=0.75", "--mode", "logprob", "--quiet")
+ROWS = [{"id": f"r{n}", "prompt": "Greet.", "response": "Hello there." if n % 2 else "Hi " * 9} for n in range(7)]
+
+
+def value(record: dict[str, object]) -> float | None:
+    found = record["value"]
+    assert found is None or isinstance(found, float)
+    return found
+
+
+def test_each_response_has_its_record_in_order(write: Write, rubric: Path, run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "o.jsonl"
+    result = run("score", write("d.jsonl", *ROWS), "--rubric", rubric, "--out", out, *YES)
+    assert result.exit_code == 0, result.output
+    found = records(out)
+    assert [record["id"] for record in found] == [row["id"] for row in ROWS]
+    assert [value(record) for record in found] == pytest.approx([0.375, 0.875] * 3 + [0.375])
+    assert found[0]["channels"] == {"format": 0.0, "style": 0.75, "general": None}
+    assert not journal_path(out).exists()
+
+
+def test_the_summary_says_what_it_came_to(write: Write, rubric: Path, run: Run) -> None:
+    result = run("score", write("d.jsonl", *ROWS[:2]), "--rubric", rubric, *YES)
+    lines = {line.rsplit(maxsplit=1)[0].strip(): line.split()[-1] for line in result.stdout.splitlines() if line}
+    assert lines["responses"] == "2" and lines["scored"] == "2"
+    assert "0.625 ± 0.250" in result.stdout
+    assert lines["model calls"] == "2"
+    assert Path("d.rewards.jsonl").exists()
+
+
+def test_what_nobody_decides_is_unscored_and_the_exit_code_says_so(write: Write, rubric: Path, run: Run) -> None:
+    result = run("score", write("d.jsonl", *ROWS[:3]), "--rubric", rubric, "--judge", "none", "--quiet")
+    assert result.exit_code == 1
+    assert "3 of 3 responses could not be scored" in result.stderr
+    found = records(Path("d.rewards.jsonl"))
+    assert [value(record) for record in found] == [None] * 3
+    assert all(record["failure"] for record in found)
+
+
+def test_groups_keep_their_ids_and_lines(write: Write, rubric: Path, run: Run) -> None:
+    data = write(
+        "d.jsonl",
+        {"id": "a", "prompt": "p", "responses": ["one", "two", "three"]},
+        {"id": "b", "prompt": "q", "response": "four"},
+    )
+    assert run("score", data, "--rubric", rubric, *YES).exit_code == 0
+    found = records(Path("d.rewards.jsonl"))
+    assert [(record["id"], record["line"]) for record in found] == [("a#0", 1), ("a#1", 1), ("a#2", 1), ("b", 2)]
+
+
+def test_equal_rows_are_each_scored(write: Write, rubric: Path, run: Run) -> None:
+    assert (
+        run("score", write("d.jsonl", ROWS[0], ROWS[0], ROWS[1], ROWS[0]), "--rubric", rubric, *YES).exit_code == 0
+    )
+    assert [record["id"] for record in records(Path("d.rewards.jsonl"))] == ["r0", "r0", "r1", "r0"]
+
+
+def test_parquet_holds_the_same_as_json_lines(write: Write, rubric: Path, run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    data = write("d.jsonl", *ROWS)
+    for name in ("o.jsonl", "o.parquet"):
+        assert run("score", data, "--rubric", rubric, "--out", tmp_path / name, *YES).exit_code == 0
+    lines = records(tmp_path / "o.jsonl")
+    rows = [row.record for row in read_rows(tmp_path / "o.parquet")]
+    for name in ("id", "line", "value", "status", "coverage", "vetoed_by", "judge_fingerprint"):
+        assert [row[name] for row in rows] == [record[name] for record in lines]
+
+
+def test_a_holistic_judge_gives_one_verdict_on_the_whole(
+    write: Write, rubric: Path, run: Run, tmp_path: Path
+) -> None:
+    script = write("judge.jsonl", {"text": '{"reason": "fine", "rating": 7}'})
+    result = run(
+        "score", write("d.jsonl", *ROWS[:2]), "--rubric", rubric, "--judge", f"mock:{script}", "--mode", "holistic",
+        "--page", tmp_path / "p.html", "--quiet",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert [value(record) for record in records(Path("d.rewards.jsonl"))] == pytest.approx([6 / 9, 6 / 9])
+    assert "overall" in (tmp_path / "p.html").read_text(encoding="utf-8")
+
+
+def test_a_page_is_written_on_request(write: Write, rubric: Path, run: Run, tmp_path: Path) -> None:
+    page = tmp_path / "p.html"
+    rows = [*ROWS[:4], {"id": "evil", "prompt": "p", "response": "</script><script>alert(1)</script>"}]
+    data = write("d.jsonl", *rows)
+    assert run("score", data, "--rubric", rubric, "--page", page, "--page-rows", 5, *YES).exit_code == 0
+    text = page.read_text(encoding="utf-8")
+    assert text.count('<tr><th scope="row">') == 5
+    assert "<script>alert" not in text
+
+
+def test_a_dry_run_counts_and_writes_nothing(write: Write, rubric: Path, run: Run, tmp_path: Path) -> None:
+    data = write("d.jsonl", *ROWS)
+    before = sorted(tmp_path.iterdir())
+    result = run("score", data, "--rubric", rubric, "--dry-run", *YES)
+    assert result.exit_code == 0
+    assert sorted(tmp_path.iterdir()) == before
+    counts = {line.rsplit(maxsplit=1)[0].strip(): line.split()[-1] for line in result.stdout.splitlines()}
+    assert (counts["responses"], counts["checks by code"], counts["calls"]) == ("7", "7", "7")
+
+
+def test_other_settings_are_refused_until_restart(write: Write, rubric: Path, run: Run, tmp_path: Path) -> None:
+    data, out = write("d.jsonl", *ROWS), tmp_path / "o.jsonl"
+    first = ("score", data, "--rubric", rubric, "--out", out, "--judge", "none", "--quiet")
+    assert run(*first).exit_code == 1
+    with Journal(journal_path(out), {}, restart=True):
+        pass  # as if a run with other settings had been stopped
+    again = run("score", data, "--rubric", rubric, "--out", out, *YES)
+    assert again.exit_code == 2
+    assert 'judge: not set -> "mock:p=0.75"' in again.stderr and "--restart" in again.stderr
+    assert run("score", data, "--rubric", rubric, "--out", out, "--restart", *YES).exit_code == 0
+    assert None not in [value(record) for record in records(out)]
+
+
+def test_a_finished_output_is_not_paid_for_twice(write: Write, rubric: Path, run: Run) -> None:
+    arguments = ("score", write("d.jsonl", *ROWS), "--rubric", rubric, *YES)
+    assert run(*arguments).exit_code == 0
+    second = run(*arguments)
+    assert second.exit_code == 2
+    assert "exists already" in second.stderr
+
+
+def test_two_processes_cannot_write_one_output(write: Write, rubric: Path, run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "o.jsonl"
+    with Journal(journal_path(out), {}):
+        result = run("score", write("d.jsonl", *ROWS), "--rubric", rubric, "--out", out, *YES)
+    assert result.exit_code == 2
+    assert "another process" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("missing.jsonl", "--judge", "none"), "no such file"),
+        (("d.jsonl", "--judge", "gtp-5", "--rubric", "rubric.json"), "does not name a model"),
+        (("d.jsonl", "--judge", "none", "--rubric", "rubric.json", "--aggregation", "bset"), "bset"),
+        (("d.jsonl", "--judge", "none", "--rubric", "rubric.json", "--out", "o.txt"), "o.txt"),
+        (("d.jsonl", "--judge", "none", "--rubric", "rubric.json", "--out", "no/o.jsonl"), "folder"),
+        (("d.jsonl", "--judge", "none", "--rubric", "rubric.json", "--out", "d.jsonl"), "input file"),
+        (("d.jsonl", "--judge", "none", "--rubric", "rubric.json", "--missing", "skip"), "min_coverage"),
+        (("d.jsonl", "--judge", "mock:yes", "--rubric", "rubric.json", "--budget", "1"), "prices"),
+        (("d.jsonl", "--judge", "none"), "no rubric"),
+        (("bad.jsonl", "--judge", "none", "--rubric", "rubric.json"), "bad.jsonl:2"),
+    ],
+)
+def test_bad_input_is_one_line_and_a_hint(
+    write: Write, rubric: Path, run: Run, arguments: tuple[str, ...], says: str
+) -> None:
+    write("d.jsonl", *ROWS)
+    Path("bad.jsonl").write_text(json.dumps(ROWS[0]) + "\n{oh\n", encoding="utf-8")
+    result = run("score", *arguments)
+    assert result.exit_code == 2, result.output
+    assert says in result.stderr
+    assert result.stderr.startswith("error: ")
+    assert "Traceback" not in result.output
+    assert not list(Path().glob("*.journal"))
+
+
+def test_debug_shows_the_traceback(run: Run) -> None:
+    result = run("score", "missing.jsonl", "--judge", "none", "--debug")
+    assert isinstance(result.exception, FileNotFoundError | ValueError)
