@@ -1,7 +1,8 @@
 """Runs the documentation: every python and console block must work, and print what the page says it prints.
 
 In a page, ```python blocks share one namespace and run in order. A ```text block right after one is its exact
-output; "..." in it stands for anything. In a ```console block, lines that begin with "$ " are run by the shell and
+output; "..." in it stands for anything. Pages run in a temporary folder that holds the checkout's data/ and
+examples/. In a ```console block, lines that begin with "$ " are run by the shell and
 the lines below are their output. A block after the comment `<!-- not run: REASON -->` is left out, and counted.
 """
 
@@ -93,6 +94,8 @@ def run_page(path: Path) -> tuple[int, int, list[str]]:
     names: dict[str, object] = {"__name__": "__main__"}
     here = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
+        for name in ("data", "examples"):
+            Path(folder, name).symlink_to(ROOT / name)
         os.chdir(folder)
         try:
             for block, following in zip(blocks, [*blocks[1:], None], strict=True):
