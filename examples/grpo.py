@@ -8,6 +8,7 @@ Each row of the data brings its own rubric. Rows whose judgement failed are None
 from __future__ import annotations
 
 import argparse
+import json
 
 from rubricate import RubricReward, build_judge
 from rubricate.data.bundled import load_demo
@@ -25,7 +26,9 @@ def main() -> None:
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
 
-    rows = [{"prompt": item.prompt, "rubric": item.rubric.model_dump_json()} for item in load_demo()]
+    # The demo's prompts, each with its rubric as JSON text: one row a prompt.
+    rows = {str(sample.rollout.prompt): json.dumps(sample.rubric) for sample in load_demo()}
+    data = Dataset.from_list([{"prompt": prompt, "rubric": rubric} for prompt, rubric in rows.items()])
     reward = RubricReward(build_judge(options.judge, mode="logprob"), num_generations=4, deadline=120)
     config = GRPOConfig(
         output_dir="out/grpo",
@@ -37,7 +40,7 @@ def main() -> None:
         use_cpu=options.cpu,
         bf16=not options.cpu,
     )
-    trainer = GRPOTrainer(model=options.model, reward_funcs=[reward], args=config, train_dataset=Dataset.from_list(rows))
+    trainer = GRPOTrainer(model=options.model, reward_funcs=[reward], args=config, train_dataset=data)
     trainer.train()
 
 
