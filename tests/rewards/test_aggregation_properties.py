@@ -17,7 +17,7 @@ from rubricate.types import Failure, FailureCause, FailureKind, Verdict
 
 FLAT = ("weighted_sum", "mean", "all_or_nothing", "minimum", "hybrid")
 WEIGHTS = st.sampled_from([0.0, 0.1, 0.7, 1.0, 2.0, 5.0])
-SCORES = st.sampled_from([0.0, 0.2, 0.5, 0.75, 1.0])
+SCORES = st.sampled_from([0.0, 0.2, 0.25, 0.5, 0.75, 1.0])
 STATES = st.sampled_from([State.OK, State.OK, State.OK, State.NOT_APPLICABLE, State.UNKNOWN])
 
 

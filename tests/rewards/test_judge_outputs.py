@@ -160,6 +160,7 @@ def test_group_advantages() -> None:
     assert group_advantages([]).flag == "degenerate"
     spread = group_advantages([1.0, None, 3.0])
     assert (spread.mean, spread.std, spread.advantages) == (2.0, 1.0, (-1.0, None, 1.0))
+    assert group_advantages([1e-10, 3e-10]).flag == ""
     assert group_advantages([0.0, 0.0]).flag == "zero_variance"
     with pytest.raises(ConfigError, match="finite"):
         group_advantages([float("inf"), 1.0])

@@ -86,8 +86,12 @@ def test_pessimistic_takes_the_lower_bound() -> None:
 
 
 def test_raise_names_the_criterion() -> None:
+    o = preset("healthbench", missing="raise")
     with pytest.raises(UnscoredError, match="'b'"):
-        aggregate(preset("healthbench", missing="raise"), rubric(), said(a=1, b=SERVER, c=0, p=0))
+        aggregate(o, rubric(), said(a=1, b=SERVER, c=0, p=0))
+    with pytest.raises(UnscoredError, match="refused"):
+        aggregate(o, rubric(), said(a=1, b=REFUSED, c=SERVER, p=0))
+    assert aggregate(o, rubric(), said(a=1, b=REFUSED, c=0, p=0)).value is None
 
 
 def test_missing_and_contradictory_verdicts_count_as_failed() -> None:

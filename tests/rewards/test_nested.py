@@ -11,7 +11,7 @@ import pytest
 
 from rubricate.errors import ConfigError
 from rubricate.rewardmodels import Aggregation, aggregate, aggregate_many, node_scores, preset
-from rubricate.rubrics import Criterion, Group, Rubric
+from rubricate.rubrics import Criterion, Group, Polarity, Rubric
 from rubricate.rubrics.formats import graded_scores, graded_verdicts, parse_rubric
 from rubricate.types import Failure, FailureCause, FailureKind, Verdict
 
@@ -61,6 +61,15 @@ def test_skip_renormalises_within_the_group() -> None:
     o = preset("paperbench", missing="skip", min_coverage=0.5)
     said = [Verdict("a", 1.0), Verdict("b", 0.0), Verdict("c", 1.0), Verdict.failed("d", DOWN)]
     assert aggregate(o, TWO_LEVELS, said).value == pytest.approx((1 + 3 * 0.5) / 4)
+
+
+def test_skipping_a_whole_group_does_not_leave_the_penalties_alone() -> None:
+    penalty = Criterion(id="p", text="It is rude.", weight=9, polarity=Polarity.PENALTY)
+    rubric = Rubric(groups=(Group(id="g", weight=1),), criteria=(leaf("a", 1, "g"), penalty))
+    o = Aggregation(combine="nested", missing="skip", min_coverage=0.5)
+    assert aggregate(o, rubric, [Verdict.failed("a", DOWN), Verdict("p", 0.0)]).value is None
+    assert aggregate(o, rubric, [Verdict("a", 1.0), Verdict.failed("p", DOWN)]).value is None
+    assert aggregate(o, rubric, [Verdict("a", 1.0), Verdict("p", 0.0)]).value == 1.0
 
 
 @pytest.mark.parametrize("weight", [0.0, 5.0])

@@ -26,6 +26,7 @@ class WordJudge:
     def __init__(self, seen: list[str] | None = None) -> None:
         self.seen = [] if seen is None else seen
         self.closed = False
+        self.time_left: float | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -43,9 +44,8 @@ class WordJudge:
         if "late" in text:
             await asyncio.sleep(0)
         if "partial" in text:  # as a judge whose calls keep the deadline that the reward sets
-            left = remaining()
-            assert left is not None
-            await asyncio.sleep(left)
+            self.time_left = remaining()
+            await asyncio.sleep(self.time_left or 0.0)
             return self._said(text, rubric, late=1)
         return self._said(text, rubric)
 
@@ -136,7 +136,8 @@ def test_a_batch_keeps_its_order_and_each_row_stands_alone(caplog: pytest.LogCap
 
 
 def test_the_deadline_holds_and_keeps_what_is_done() -> None:
-    reward = RubricReward(WordJudge(), RUBRIC, deadline=0.2)
+    judge = WordJudge()
+    reward = RubricReward(judge, RUBRIC, deadline=0.2)
     start = time.monotonic()
     found = reward.score_batch([rollout(text) for text in ("red", "hang", "partial red", "blue")])
     assert time.monotonic() - start < 2.0
@@ -147,6 +148,8 @@ def test_the_deadline_holds_and_keeps_what_is_done() -> None:
     assert partial.failure is not None and partial.failure.kind is FailureKind.DEADLINE
     assert [v.score for v in partial.verdicts] == [1.0, None]
     assert partial.bounds == (0.75, 1.0)
+    # The judge's calls end before the reward's deadline, or there would be no time to hand over what it has.
+    assert judge.time_left is not None and judge.time_left < 0.19
 
 
 def test_rows_that_wait_for_their_turn_end_with_the_deadline_too() -> None:
