@@ -88,7 +88,8 @@ def made(value: float, low: float, high: float) -> Agreement:
     [
         ((0.52, 0.44, 0.60), "no better than chance"),
         ((0.40, 0.31, 0.49), "worse than chance"),
-        ((0.60, 0.52, 0.68), "better than chance, but weak"),
+        ((0.56, 0.51, 0.60), "hardly better than chance"),
+        ((0.70, 0.62, 0.78), "better than chance, but weak"),
         ((0.96, 0.92, 0.99), "tells met from unmet criteria well"),
     ],
 )

@@ -51,7 +51,8 @@ def test_unscored_rows_are_counted_by_cause_and_in_no_mean() -> None:
     assert lines["unscored"] == "1"
     assert lines["  infrastructure: server"] == "1"
     assert lines["mean reward ± standard error"] == "0.500"
-    assert lines["  channel facts"] == "none"
+    assert lines["  channel style"] == "0.500"
+    assert "  channel facts" not in lines
     assert lines["model calls"] == "3"
 
 

@@ -197,6 +197,11 @@ def in_words(judge: str, found: Agreement) -> str:
         )
     if area.high < 0.5:
         return f"On these labels {judge} judges worse than chance ({figures}). Do not use it."
+    if area.value < 0.65:
+        return (
+            f"On these labels {judge} is hardly better than chance ({figures}). "
+            "Its verdicts show how the parts work together; do not train on them."
+        )
     words = "very well" if area.low >= 0.95 else "well" if area.low >= 0.85 else "fairly" if area.low >= 0.7 else ""
     if not words:
         return (

@@ -105,7 +105,7 @@ class Tally:
             lines.append(("unscored", str(self.rows - self.scored)))
         lines += [(f"  {cause}", str(count)) for cause, count in sorted(self.unscored.items())]
         lines.append(("mean reward ± standard error", str(self.reward)))
-        lines += [(f"  channel {name}", str(mean)) for name, mean in self.channels.items()]
+        lines += [(f"  channel {name}", str(mean)) for name, mean in self.channels.items() if mean.count]
         for status in (RewardStatus.VETOED, RewardStatus.FLOORED):
             if count := self.statuses[status.value]:
                 lines.append((status.value, str(count)))
