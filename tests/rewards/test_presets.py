@@ -191,3 +191,23 @@ def test_names_are_sorted_and_every_preset_names_its_source() -> None:
         preset("rarr")
     with pytest.raises(ConfigError, match="missing"):
         preset("rar", missing="guess")
+
+
+@pytest.mark.parametrize(
+    ("domain", "score", "expected"),
+    [
+        ("score", 0.3, 0.3),
+        ("binary", 0.5, 1.0),
+        ("binary", 0.49, 0.0),
+        ("ternary", 0.2, 0.0),
+        ("ternary", 0.25, 0.5),
+        ("ternary", 0.6, 0.5),
+        ("ternary", 0.75, 1.0),
+        ("signed", 0.3, -0.4),
+    ],
+)
+def test_value_domains(domain: str, score: float, expected: float) -> None:
+    options = Aggregation().changed(value=domain)
+    assert aggregate(options, Rubric(criteria=(criterion("a", 2),)), verdicts(a=score)).value == pytest.approx(
+        expected
+    )
