@@ -6,7 +6,8 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from rubricate.chat.timing import deadline as chat_deadline
@@ -105,7 +106,7 @@ class Engine:
             raise _unscored(refused[0], len(refused), len(rows))
         return [rewards[index] for index in range(len(rows))]
 
-    async def stream(self, rows: Iterable[Row]) -> AsyncIterator[tuple[int, Reward]]:
+    async def stream(self, rows: Iterable[Row]) -> AsyncGenerator[tuple[int, Reward], None]:
         """(index, reward) of each row as it is done, each by a deadline of its own.
 
         A row with a failure that may be the response's doing comes when all others are done, because they decide
@@ -114,16 +115,17 @@ class Engine:
         siblings = Siblings()
         fingerprint = self.judge.fingerprint
         held: list[_Asked] = []
-        async for answer in self._answers(rows, None):
-            siblings.add(answer.prepared.rubric, answer.row)
-            if answer.row.open:
-                held.append(answer)
-            else:
-                yield answer.index, self._final(answer, siblings, fingerprint)
+        async with aclosing(self._answers(rows, None)) as answers:
+            async for answer in answers:
+                siblings.add(answer.prepared.rubric, answer.row)
+                if answer.row.open:
+                    held.append(answer)
+                else:
+                    yield answer.index, self._final(answer, siblings, fingerprint)
         for answer in sorted(held, key=lambda found: found.index):
             yield answer.index, self._final(answer, siblings, fingerprint)
 
-    async def _answers(self, rows: Iterable[Row], until: float | None) -> AsyncIterator[_Asked]:
+    async def _answers(self, rows: Iterable[Row], until: float | None) -> AsyncGenerator[_Asked, None]:
         """The rows as the judge is done with them, at most `concurrency` in flight; rows are read as needed."""
         done: asyncio.Queue[_Asked | None] = asyncio.Queue()
         source = iter(enumerate(rows))

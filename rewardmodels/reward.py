@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from typing import Literal
 
 from rubricate.bridge import on_bridge, run_sync
@@ -148,11 +148,11 @@ class RubricReward:
 
     def as_scored(
         self, rollouts: Iterable[Rollout], rubrics: Iterable[Rubric | None] | None = None
-    ) -> AsyncIterator[tuple[int, Reward]]:
+    ) -> AsyncGenerator[tuple[int, Reward], None]:
         """(index, reward) as responses are done, for long runs: rows are read as they are needed.
 
         Each row has the deadline for itself. Rows with a failure that may be the response's doing come last, since
-        what became of the others decides that.
+        what became of the others decides that. Closing the generator (`contextlib.aclosing`) cancels what runs.
         """
         if isinstance(rollouts, Sequence):
             return self._engine.stream(_pairs(rollouts, None if rubrics is None else list(rubrics)))
@@ -165,7 +165,15 @@ class RubricReward:
 
         Raises FormatError for a column that cannot be read, UnscoredError where `unscored` is `raise`.
         """
-        return run_sync(self._call(prompts, completions, kwargs))
+        return run_sync(self.acall(prompts, completions, **kwargs))
+
+    async def acall(
+        self, prompts: Sequence[object], completions: Sequence[object], **columns: object
+    ) -> list[float | None]:
+        """The same for async callers, on the loop they run."""
+        rows = read_call(self.trainer, prompts, completions, columns)
+        rewards = await self._engine.batch(rows)
+        return finish_call(self.trainer, self.__name__, self.rubric, rewards, columns)
 
     def as_async(self) -> AsyncRubricReward:
         """The same reward as a coroutine function, which TRL (1.14 and later) runs beside others of its kind.
@@ -181,13 +189,6 @@ class RubricReward:
     def close(self) -> None:
         """`aclose` for sync callers."""
         run_sync(self.aclose())
-
-    async def _call(
-        self, prompts: Sequence[object], completions: Sequence[object], columns: dict[str, object]
-    ) -> list[float | None]:
-        rows = read_call(self.trainer, prompts, completions, columns)
-        rewards = await self._engine.batch(rows)
-        return finish_call(self.trainer, self.__name__, self.rubric, rewards, columns)
 
 
 class AsyncRubricReward:
@@ -206,7 +207,7 @@ class AsyncRubricReward:
         self, prompts: Sequence[object], completions: Sequence[object], **kwargs: object
     ) -> list[float | None]:
         """TRL's contract, as in `RubricReward`."""
-        return await on_bridge(self.reward._call(prompts, completions, kwargs))  # pyright: ignore[reportPrivateUsage] # its twin
+        return await on_bridge(self.reward.acall(prompts, completions, **kwargs))
 
 
 def _default_name() -> str:

@@ -7,6 +7,7 @@ import logging
 import pickle
 import time
 from collections.abc import Iterator
+from contextlib import aclosing
 
 import pytest
 
@@ -345,6 +346,13 @@ class TestStreams:
         reward = RubricReward(WordJudge(), RUBRIC, concurrency=1, deadline=0.05)
         found = dict([pair async for pair in reward.as_scored([rollout("hang"), rollout("red")])])
         assert [found[0].value, found[1].value] == [None, 0.75]
+
+    async def test_closing_early_cancels_what_runs(self) -> None:
+        reward = RubricReward(WordJudge(), RUBRIC, deadline=None)
+        async with aclosing(reward.as_scored([rollout("red"), rollout("hang")])) as stream:
+            assert (await anext(stream))[0] == 0
+        await asyncio.sleep(0)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
 
     async def test_unequal_lengths_are_an_error(self) -> None:
         reward = RubricReward(WordJudge())

@@ -219,6 +219,7 @@ async def test_the_async_twin_is_a_coroutine_function() -> None:
     assert not inspect.iscoroutinefunction(reward.__call__)
     assert twin.__name__ == "r"
     assert await twin(prompts=["p"] * 2, completions=["red", "down"]) == [0.5, None]
+    assert await reward.acall(prompts=["p"], completions=["blue"]) == [0.5]
     copy = pickle.loads(pickle.dumps(twin))
     assert await copy(prompts=["p"], completions=["red blue"]) == [1.0]
 
