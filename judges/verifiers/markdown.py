@@ -199,8 +199,9 @@ def tables(text: str) -> list[Table]:
     found: list[Table] = []
     number = 1
     while number < len(lines):
-        header, rule = cells(lines[number - 1]), cells(lines[number])
-        if len(header) != len(rule) or "|" not in lines[number - 1] or not all(map(_is_rule, rule)):
+        header = cells(lines[number - 1]) if "|" in lines[number - 1] else ()
+        rule = cells(lines[number]) if header else ()
+        if not header or len(header) != len(rule) or not all(map(_is_rule, rule)):
             number += 1
             continue
         end = number + 1

@@ -249,7 +249,7 @@ def lcs_ratio(left: str, right: str) -> float:
         )
     # Few long additions are faster than many short ones: the longer text makes the bits.
     short, long = sorted((left, right), key=len)
-    places = _places(long)
+    places = _places(long, set(short))
     full = (1 << len(long)) - 1
     rows = full
     for char in short:
@@ -258,13 +258,15 @@ def lcs_ratio(left: str, right: str) -> float:
     return 2 * (len(long) - rows.bit_count()) / (len(left) + len(right))
 
 
-def _places(text: str) -> dict[str, int]:
-    """For each character, an integer whose bits say where it stands."""
-    marks: dict[str, bytearray] = {}
-    size = len(text) // 8 + 1
-    for position, char in enumerate(text):
-        marks.setdefault(char, bytearray(size))[position >> 3] |= 1 << (position & 7)
-    return {char: int.from_bytes(bits, "little") for char, bits in marks.items()}
+def _places(text: str, chars: set[str]) -> dict[str, int]:
+    """For each of the characters, an integer whose bits say where in the text it stands."""
+    import numpy as np
+
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    return {
+        char: int.from_bytes(np.packbits(codes == ord(char), bitorder="little").tobytes(), "little")
+        for char in chars
+    }
 
 
 def _too_long(left: str, right: str) -> bool:

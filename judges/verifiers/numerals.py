@@ -54,7 +54,9 @@ _NUMBER = re.compile(
     r"(?:(?P<slashed>\d+(?:/\d+){2,})"
     r"|(?P<sign>(?<![\w)\]%°'])[-+])?(?:[$€£¥₹]\s?)?"
     rf"(?P<body>\d+(?:[.,'{_GROUP_BLANK}]\d+)*|\.\d+)"
-    r"(?:[eE](?P<exp>[+-]?\d{1,9})(?!\w)|\s?(?:[x×·*]|\\times|\\cdot)\s?10\s?\^\s?\{?\s?(?P<power>[+-]?\d{1,9})\s?\}?)?"
+    r"(?:[eE](?P<exp>[+-]?\d{1,9})(?!\w)"
+    r"|\s?(?:[x×·*]|\\times|\\cdot)\s?10\s?\^\s?\{?\s?(?P<power>[+-]?\d{1,9})\s?\}?"
+    r"|(?<=10)(?<![\d.,]10)\s?\^\s?\{?\s?(?P<ten>[+-]?\d{1,9})\s?\}?)?"
     r"(?:\s?/\s?(?P<below>\d++)(?![/.,]\d)|\s(?P<num>\d{1,9})/(?P<den>\d{1,9}+)(?![\d/]))?"
     r"(?P<percent>\s?\\?%|\s(?:percent|per cent|Prozent)\b|\s?パーセント)?)"
 )
@@ -127,7 +129,8 @@ def _exact(digits: str) -> Fraction | None:
 
 def _assemble(digits: str, match: re.Match[str]) -> Fraction | None:
     value = _exact(digits)
-    exponent = int(match["exp"] or match["power"] or 0)
+    # In 10^5, the 10 itself is the first of the five.
+    exponent = int(match["exp"] or match["power"] or 0) if match["ten"] is None else int(match["ten"]) - 1
     if value is None or abs(exponent) > _DIGITS_LIMIT:
         return None
     value *= Fraction(10) ** exponent

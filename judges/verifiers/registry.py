@@ -17,6 +17,7 @@ __all__ = [
     "Input",
     "Verifier",
     "VerifierArgs",
+    "check_verifier",
     "get_verifier",
     "run_verifier",
     "verifier",
@@ -173,6 +174,11 @@ def _suggest(name: str) -> str:
     if not near:
         return "see rubricate.judges.verifiers.verifier_names()"
     return f"did you mean {' or '.join(near)}?"
+
+
+def check_verifier(name: str, args: Mapping[str, object]) -> None:
+    """Raises VerifierError when `run_verifier` would, whatever the response: unknown name or wrong arguments."""
+    _validated(get_verifier(name), args)
 
 
 def run_verifier(name: str, args: Mapping[str, object], given: Input) -> Check:

@@ -129,7 +129,11 @@ def sentences(text: str, language: str = "en") -> list[str]:
         )
     splitter = _splitter(language)
     pieces = (piece for block in blocks(text) for piece in _hard_stops(block))
-    return [found for piece in pieces for found in splitter.tokenize(piece) if has_word(found)]
+    return [found for piece in pieces for found in splitter.tokenize(_SPACED.sub(r"\1.", piece)) if has_word(found)]
+
+
+# The models know `z.B.` and `e.g.`, not `z. B.` and `e. g.`, which German prescribes.
+_SPACED = re.compile(r"\b([^\W\d_])\.[ \u00a0\u202f](?=[^\W\d_]\.)")
 
 
 _STOP = re.compile("[。！？｡।॥؟۔։።]+[」』）】〉》”’\"')\\]]*")
