@@ -63,7 +63,7 @@ _GOOD = r"better|stronger|superior|preferable|preferred|best|winner|winning"
 _BAD = r"worse|weaker|inferior|worst|loser"
 _END = re.compile(
     r"[\"')\]]*(?: (?:one|of the two|of both|overall|here|by far|in total|in my view|in my opinion|in the end|today))*"
-    r"(?:$|[.!,;:)\n]| (?:because|since|as it|as the|overall|for (?:these|this|that) reasons?|due to|given|while|whereas|and|but|so)\b)",
+    r"(?:$|[.!,;:)\n。，；！]| (?:because|since|as it|as the|overall|for (?:these|this|that) reasons?|due to|given|while|whereas|and|but|so)\b)",
     re.I,
 )
 _CLAUSE = re.compile(r"[,;:–—]|\b(?:but|so|while|whereas|although|though|and|yet|because|since)\b", re.I)
@@ -217,7 +217,7 @@ class Contest:
                 continue
             standing = Standing.FINAL if cues.CONCLUDES.search(said) else Standing.PLAIN
             tie = _TIE_SENTENCE.search(said)
-            if tie and not cues.is_hypothetical(said[: tie.end()]) and not _NEGATION.search(said[: tie.start()]):
+            if tie and not cues.is_hypothetical(said[: tie.end()]) and not _NEGATION.search(_clause_before(said, tie.start())):
                 yield Mark(self.tie, standing, at=sentence.start)
                 continue
             for pattern, winning in self._statements:
@@ -230,10 +230,7 @@ class Contest:
         groups = match.groupdict()
         if not _END.match(said, match.end()):
             return None
-        start = 0
-        for boundary in _CLAUSE.finditer(said, 0, match.start()):
-            start = boundary.end()
-        before = said[start : match.start()]
+        before = _clause_before(said, match.start())
         if cues.SUPPOSES.search(said[: match.start()]) or cues.is_hypothetical(before + match.group()):
             return None
         if cues.is_quotation(before):
@@ -247,6 +244,13 @@ class Contest:
             return side
         others = [label for label in self.labels if label != side]
         return others[0] if len(others) == 1 else Unreadable.AMBIGUOUS
+
+
+def _clause_before(said: str, end: int) -> str:
+    start = 0
+    for boundary in _CLAUSE.finditer(said, 0, end):
+        start = boundary.end()
+    return said[start:end]
 
 
 def _statement_patterns(labels: Sequence[str], names: Sequence[str]) -> list[tuple[re.Pattern[str], bool]]:
@@ -269,7 +273,8 @@ def _statement_patterns(labels: Sequence[str], names: Sequence[str]) -> list[tup
         rf"(?:(?i: (?:over|to)) {other})?",
         rf"(?i:(?:the )?(?:(?:better|best|stronger|preferred|winning|superior)(?: (?:one|of the two|{NOUNS}))?|winner) (?:is|was|remains)"
         rf"(?: \w+ly)?(?: therefore| thus| then)?) {side}",
-        rf"{side} ?(?:更好|更优|更佳|更胜一筹|胜出|获胜|较好|較好|の(?:方|ほう)が(?:良い|よい|優れている|優れています|いい)|が優れている|이 더 (?:좋|낫|우수)\w*)",
+        rf"(?:(?i:{NOUNS}) ?)?(?<![^\W\u3040-\u9fff\uac00-\ud7af])(?P<noun_core>(?i:{loose})) ?"
+        r"(?:更好|更优|更佳|更胜一筹|胜出|获胜|较好|較好|の(?:方|ほう)が(?:良い|よい|優れている|優れています|いい)|が優れている|이 더 (?:좋|낫|우수)\w*)",
     ]
     return [(re.compile(form), True) for form in forms]
 

@@ -14,6 +14,7 @@ from rubricate.judges.parsing.listing import entries_in_text
 from rubricate.judges.parsing.marks import Mark, Standing, outcome
 from rubricate.judges.parsing.numbers import Scale
 from rubricate.judges.parsing.reading import Reading, Structure, read_reply
+from rubricate.judges.parsing.reason import parse_reason
 from rubricate.judges.parsing.score import parse_score, score_marks
 from rubricate.judges.parsing.text import mend_surrogates, plain, sentences
 from rubricate.judges.parsing.verdict import ALIASES, parse_verdict, takes_back, text_marks, verdict_labels
@@ -146,7 +147,7 @@ def parse_criterion_verdicts(
     if gathered is None:
         id = ids[0]
         verdict = parse_verdict(reply, _given(per_id, id), key=key, quoted=quoted)
-        return CriterionVerdicts({id: verdict})
+        return CriterionVerdicts({id: verdict}, _reason_of(id, reply))
     return CriterionVerdicts(
         {id: value for id, value in gathered.values.items() if isinstance(value, str)},
         gathered.reasons,
@@ -207,7 +208,8 @@ def parse_criterion_scores(
     gathered = _gather(reading, Ids(ids, known), keys, domain, index_base)
     if gathered is None:
         low, high = scales[ids[0]]
-        return CriterionScores({ids[0]: parse_score(reply, low, high, integer=integer, key=key, quoted=quoted)})
+        score = parse_score(reply, low, high, integer=integer, key=key, quoted=quoted)
+        return CriterionScores({ids[0]: score}, _reason_of(ids[0], reply))
     return CriterionScores(
         {id: value for id, value in gathered.values.items() if not isinstance(value, Unreadable)},
         gathered.reasons,
@@ -216,6 +218,11 @@ def parse_criterion_scores(
         gathered.having(Unreadable.OUT_OF_RANGE),
         tuple(gathered.extra),
     )
+
+
+def _reason_of(id: str, reply: str) -> dict[str, str]:
+    reason = parse_reason(reply)
+    return {id: reason} if reason else {}
 
 
 def _given(choices: Mapping[str, Sequence[str]], id: str) -> Sequence[str]:
@@ -273,6 +280,7 @@ def _entries_of(reading: Reading, ids: Ids, keys: Keys, domain: _Domain[T]) -> l
     for index, part in enumerate(reading.parts):
         if isinstance(part, str):
             found += entries_in_text(part, ids, keys, is_value, index)
+    found = [entry for entry in found if entry.id or entry.name or entry.index is not None]
     return [entry for entry in found if entry.fields or entry.section.strip()]
 
 

@@ -60,7 +60,7 @@ _HOLDS = (
 )
 _QUOTATION = _words(
     rf"(?:{_SUBJECTS})(?:'s)?\b[^.!?\n]{{0,60}}\b(?:{_SAYS})",
-    rf"(?:{_SUBJECTS})\b[^.!?\n]{{0,40}}\b(?:{_HOLDS})\b[^.!?\n]{{0,25}}\Z",
+    rf"(?:{_SUBJECTS})\b[^.!?\n]{{0,40}}\b(?:{_HOLDS})\b(?=[^.!?\n]{{0,25}}\Z)",
     r"quot(?:e|ed|ation|ing)|according to|its own|self-(?:graded?|assessed|assigned|awarded|reported)|in its words",
     r"(?:kandidat|antwort|text|autor|aufsatz|einreichung)\w*\b[^.!?\n]{0,40}\b(?:schreibt|schrieb|behauptet|enthält"
     r"|endet|lautet|sagt|steht)",

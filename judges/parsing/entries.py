@@ -183,6 +183,8 @@ def _inner(record: Mapping[str, object], ids: Ids, keys: Keys, contained: bool, 
         ):
             yield _mapped(name, inner, keys)
     if not owned and not opened and not contained:
+        if record and all(name.strip().isdecimal() for name in record):
+            yield from (_mapped(name, inner, keys) for name, inner in record.items())
         for name, inner in record.items():
             if fold_key(name) in (
                 "arguments",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rubricate.judges.parsing import cues
 from rubricate.judges.parsing.marks import Standing
 
-__all__ = ["Hit", "LabelFinder", "find_tags"]
+__all__ = ["Hit", "LabelFinder", "find_tags", "is_foreign_label"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,7 @@ _CJK_RUN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+\Z")
 _CJK_LEAD = re.compile(
     r"(?:因此|所以|综上|综上所述|总之|最终|最終|故|我的|本次|よって|従って|したがって|以上より|따라서|[，,。：:；;])\Z"
 )
+_LONGEST_VALUE = 600
 _SENTENCE_STOP = re.compile(r"[.!?;|](?:[\"')\]] ?| |$)|[。；]")
 _TOKEN = re.compile(r"[\w'-]+")
 _TRAILING_NEGATION = re.compile(r"\b(?:not|no|never|without|n't)\b(?:\W+\w+){0,2}\W*\Z", re.I)
@@ -109,8 +110,7 @@ class LabelFinder:
 
     def _hit(self, text: str, match: re.Match[str]) -> Hit | None:
         start = match.start()
-        line_start = text.rfind("\n", 0, start) + 1
-        lead = text[max(line_start, start - 200) : start]
+        lead = _line_before(text, start)
         separator = match["sep"]
         if (
             not separator.strip()
@@ -147,6 +147,12 @@ def _tokens(text: str) -> list[str]:
     return [token.lower() for token in _TOKEN.findall(text)]
 
 
+def _line_before(text: str, start: int) -> str:
+    """The line up to `start`, at most 200 characters of it: labels are looked at one by one in linear time."""
+    floor = max(start - 200, 0)
+    return text[max(text.rfind("\n", floor, start) + 1, floor) : start]
+
+
 def _current_sentence(lead: str) -> str:
     end = 0
     for match in _SENTENCE_STOP.finditer(lead):
@@ -155,18 +161,23 @@ def _current_sentence(lead: str) -> str:
 
 
 def _value_after(text: str, start: int) -> str:
-    end = text.find("\n", start)
-    line = text[start : end if end >= 0 else len(text)]
+    end = text.find("\n", start, start + _LONGEST_VALUE)
+    line = text[start : end if end >= 0 else start + _LONGEST_VALUE]
     if line.strip(" \"'*_`|:"):
         return line
     for _ in range(3):
         if end < 0:
             return ""
-        start, end = end + 1, text.find("\n", end + 1)
-        line = text[start : end if end >= 0 else len(text)]
+        start, end = end + 1, text.find("\n", end + 1, end + 1 + _LONGEST_VALUE)
+        line = text[start : end if end >= 0 else start + _LONGEST_VALUE]
         if line.strip():
             return line
     return ""
+
+
+def is_foreign_label(label: str) -> bool:
+    """Whether a label's words give the value to somebody else, or to another thing than the response."""
+    return not _REJECTED.isdisjoint(_tokens(label.replace("_", " ")))
 
 
 def _manner(lead: str) -> tuple[Standing, bool, bool] | None:
@@ -230,8 +241,7 @@ def find_tags(text: str) -> Iterator[tuple[str, int, bool]]:
     one sentence that names them as alternatives.
     """
     for match in _BRACKETED.finditer(text):
-        line_start = max(text.rfind("\n", 0, match.start()) + 1, match.start() - 200)
-        lead = _current_sentence(text[line_start : match.start()])
+        lead = _current_sentence(_line_before(text, match.start()))
         after = text[match.end() : match.end() + 60]
         optional = (
             cues.OPTIONS.search(lead) is not None

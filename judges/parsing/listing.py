@@ -21,7 +21,10 @@ _NUMBERED = re.compile(
     r"^\W{0,20}(?:criterion|criteria|item|kriterium|no\.?|nr\.?|q|c|#)?\s*#?(?P<index>\d{1,3})\s*(?:[.):=]|-|–|—|→)+\s*(?P<value>\S.*)$",
     re.I,
 )
-_AFTER_ID = re.compile(r"^[\s\])}\"'`*>]*(?:\([^()]{0,80}\)\s*)?(?:[:=|→]+>?|-+>?|–|—|\bis\b|(?=$))\s*[\[({\"'*]*")
+_AFTER_ID = re.compile(
+    r"^[\])}]+[\"'`*]*\s+(?=\w|[✓✔✅☑✗✘❌✖])"
+    r"|^[\s\])}\"'`*>]*(?:\([^()]{0,80}\)\s*)?(?:[:=|→]+>?|-+>?|–|—|\bis\b|(?=$))\s*[\[({\"'*]*"
+)
 _CLOSES = re.compile(
     r"^\W{0,20}(?:overall|summary|total|in (?:total|summary|conclusion)|conclusion|fazit|gesamt|综合|総合|总)", re.I
 )

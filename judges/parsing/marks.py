@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 from rubricate.errors import ParseError
 from rubricate.judges.parsing.vocabulary import Unreadable
 
-__all__ = ["Mark", "Standing", "decide", "outcome"]
+__all__ = ["MOST_MARKS", "Mark", "Standing", "decide", "outcome"]
 
 T = TypeVar("T")
 MOST_MARKS = 2000

@@ -50,6 +50,10 @@ _TOP_ASIDE = re.compile(
 )
 _TOP_CUE = re.compile(r"out of|max|von|sur|满|滿|満|/|highest|scale|top|possible|best|\bof\b|\d ?[-–] ?\d", re.I)
 _GLUED = re.compile(r"[\w%°+²³½¼¾⅓⅔]|[.,]\d|[-–](?=\w|$|\s*$)|\^|\*\d")
+_AFTER = re.compile(
+    r" ?(?:$|[.,;:!?)\]}\n–—*\"'(|<。，、（-]"
+    r"|(?:because|since|as|for|overall|due|given|in total|on an?|on the|with|but|based|weil|da|porque|car|à|à cause)\b)", re.I
+)
 _RANGE_ASIDE = re.compile(rf"({_NUM}) ?(?:-|–|—|to|bis|~|\.\.) ?({_NUM})")
 _TOP_IN_LABEL = re.compile(rf"(?:out of|of|/|max\.?|maximum|von|sur|满分|滿分|満点) ?({_NUM})", re.I)
 _WORDS = {word: value for value, word in enumerate("zero one two three four five six seven eight nine ten".split())}
@@ -57,7 +61,7 @@ _NUMBER_WORD = re.compile(
     rf"(?P<number>{'|'.join(_WORDS)})\b(?:(?: out)? of (?P<top>{'|'.join(_WORDS)})\b)?(?![ -]?(?:half|point|third))",
     re.I,
 )
-_DECORATION = " \t\n\"'`*[](){}<>=:~_|$“”„«»「」【】"
+_DECORATION = " \t\n\"'`*[](){}=:_|$“”„«»「」【】"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +129,8 @@ class Scale:
             return Unreadable.AMBIGUOUS
         if _GLUED.match(rest):
             return Unreadable.AMBIGUOUS if rest[0] in "+-–½¼¾⅓⅔%" else Unreadable.UNKNOWN
+        if not _AFTER.match(rest):
+            return Unreadable.UNKNOWN
         if _SECOND_THOUGHT.search(rest.partition("\n")[0]):
             return Unreadable.AMBIGUOUS
         if not self._same_scale(aside, rest):

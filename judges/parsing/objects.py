@@ -16,7 +16,8 @@ __all__ = ["JsonSpan", "find_json", "find_spans", "whole_value"]
 
 _EDGES = " \t\r\n\ufeff\u200b\u200c\u200d\u2060"
 _RUN = re.compile(r"(?:[\[{]\s*)+")
-_OPENING = re.compile(r"\{|\[(?=\s*[{\[])")
+_OPENING = re.compile(r"\{(?=\s*[\"'\u201c\u201d\u201e\u2018}\w/#,])|\[(?=\s*[{\[])")
+_ATTEMPT = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +108,9 @@ def _read(text: str, start: int) -> tuple[Piece | None, int, int]:
         try:
             piece = read(text, start)
         except Broken as broken:
-            cost += max(broken.position - start, 1)
+            cost += max(broken.position - start, _ATTEMPT)
             if broken.deep:
+                cost += 5_000
                 # Nested beyond any answer: go on behind the run of brackets.
                 run = _RUN.match(text, start)
                 return None, max(run.end() if run else 0, start + 1), cost

@@ -12,7 +12,7 @@ from rubricate.judges.parsing import cues
 from rubricate.judges.parsing.contest import Contest, contest_of
 from rubricate.judges.parsing.fields import find_fields, is_error, marks_of, reason_in
 from rubricate.judges.parsing.labels import LabelFinder, find_tags
-from rubricate.judges.parsing.marks import Mark, Standing, decide, outcome, unreadable
+from rubricate.judges.parsing.marks import MOST_MARKS, Mark, Standing, decide, outcome, unreadable
 from rubricate.judges.parsing.reading import Reading, Structure, read_reply
 from rubricate.judges.parsing.text import mask_quotes, plain, sentences
 from rubricate.judges.parsing.vocabulary import Unreadable
@@ -116,7 +116,7 @@ def _marks(reading: Reading, contest: Contest, key: str) -> tuple[list[Mark[str]
 
 
 def _unquoted(text: str, contest: Contest) -> str:
-    return mask_quotes(text, lambda inner: isinstance(contest.exact(inner), str))
+    return mask_quotes(text, lambda inner: len(inner) < 60 and isinstance(contest.exact(inner), str))
 
 
 def _text_marks(text: str, contest: Contest, key: str, part: int) -> list[Mark[str]]:
@@ -135,6 +135,8 @@ def _text_marks(text: str, contest: Contest, key: str, part: int) -> list[Mark[s
         correction = hit.correction or cues.CORRECTS.search(text, since, hit.start) is not None
         marks.append(Mark(value, hit.standing, correction and bool(marks), part, hit.start))
         since = hit.end
+        if len(marks) > MOST_MARKS:
+            break
     for inner, start, optional in find_tags(text):
         value = contest.exact(inner)
         if value is not Unreadable.UNKNOWN and not optional:

@@ -10,8 +10,8 @@ from functools import lru_cache
 from rubricate.errors import ParseError
 from rubricate.judges.parsing import cues
 from rubricate.judges.parsing.fields import find_fields, fold_key, is_error, marks_of, reason_in
-from rubricate.judges.parsing.labels import Hit, LabelFinder, find_tags
-from rubricate.judges.parsing.marks import Mark, Standing, decide, outcome, unreadable
+from rubricate.judges.parsing.labels import Hit, LabelFinder, find_tags, is_foreign_label
+from rubricate.judges.parsing.marks import MOST_MARKS, Mark, Standing, decide, outcome, unreadable
 from rubricate.judges.parsing.numbers import Scale
 from rubricate.judges.parsing.reading import Reading, Structure, read_reply
 from rubricate.judges.parsing.text import compact, mask_quotes, plain, sentences
@@ -37,8 +37,8 @@ _NOUNS = (
 )
 _STRONG = ("score", "rating", "grade", "total")
 _FOREIGN = (
-    "punktzahl bewertung punkte wertung note gesamtpunktzahl gesamtnote gesamtbewertung puntuación puntaje calificación"
-    " valoración pontuação nota avaliação punteggio voto valutazione score wynik ocena betyg оценка балл баллы итог"
+    "punktzahl bewertung punkte wertung gesamtpunktzahl gesamtnote gesamtbewertung puntuación puntaje calificación"
+    " valoración pontuação nota avaliação punteggio voto valutazione wynik ocena betyg оценка балл баллы итог"
     " 评分 評分 得分 分数 分數 总分 總分 评价 評価 総合評価 スコア 点数 得点 採点 점수 평점 총점 الدرجة درجة التقييم النتيجة अंक"
 ).split()
 _OTHER_MEASURES = re.compile(
@@ -153,6 +153,8 @@ def score_marks(text: str, scale: Scale, key: str, part: int = 0) -> list[Mark[f
         mark = Mark(value, hit.standing, correction and bool(marks), part, hit.start)
         (qualified if hit.qualified else marks).append(mark)
         since = hit.end
+        if len(marks) + len(qualified) > MOST_MARKS:
+            break
     if not marks and len(qualified) == 1:
         marks = qualified
     elif not marks and qualified:
@@ -195,12 +197,13 @@ def _whole_marks(text: str, scale: Scale) -> Iterator[Mark[float]]:
     if not lines:
         return
     labelled = list(_LABELLED.finditer(text))
-    if (
-        len(lines) == 1
-        and len(labelled) == 1
-        and not _OTHER_MEASURES.search(labelled[0]["label"].replace("_", " "))
-    ):
+    if len(lines) == 1 and len(labelled) == 1 and _may_be_score(labelled[0]["label"]):
         value = scale.read_text(labelled[0]["value"], foreign=False, aside=labelled[0]["aside"] or "")
+        if value is not Unreadable.UNKNOWN:
+            yield Mark(value)
+            return
+    if len(lines) == 1 and " of " in text:
+        value = scale.read_text(text, foreign=False)
         if value is not Unreadable.UNKNOWN:
             yield Mark(value)
             return
@@ -208,6 +211,10 @@ def _whole_marks(text: str, scale: Scale) -> Iterator[Mark[float]]:
     if numeric and (lines[-1] == numeric[-1] or lines[0] == numeric[0]):
         for line in numeric:
             yield Mark(scale.read_text(line, foreign=False))
+
+
+def _may_be_score(label: str) -> bool:
+    return _OTHER_MEASURES.search(label.replace("_", " ")) is None and not is_foreign_label(label)
 
 
 def _prose_marks(text: str, scale: Scale) -> Iterator[Mark[float]]:

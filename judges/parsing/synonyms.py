@@ -91,7 +91,7 @@ NEGATIONS = (
 def concept_of(word: str) -> Concept | None:
     """Meaning of a folded word or phrase, one negation in front allowed, None when it is not a plain verdict."""
     concept = SYNONYMS.get(word)
-    if concept is not None:
+    if concept is not None or " " not in word:
         return concept
     for negation in NEGATIONS:
         if word.startswith(negation + " "):

@@ -66,7 +66,10 @@ _JOINTS = re.compile(r"[\s_\-]+")
 
 def fold(text: str) -> str:
     """The text in a form for comparing words: case, edge punctuation, `_`, `-` and blanks do not count."""
-    text = unicodedata.normalize("NFKC", clean(text)).casefold().strip(_EDGES)
+    if text.isascii():
+        text = text.lower().strip(_EDGES)
+    else:
+        text = unicodedata.normalize("NFKC", clean(text)).casefold().strip(_EDGES)
     return _JOINTS.sub(" ", text)
 
 
@@ -90,11 +93,12 @@ def plain(text: str) -> str:
     return _UNDERSCORES.sub("", _STARS.sub("", text))
 
 
-_PARAGRAPH = r"(?:[^{end}\n]|\n(?! ?\n)){{1,2000}}"
+# Possessive and without a second opening sign, so that unmatched quotes are passed in one go.
+_PARAGRAPH = r"(?:[^{end}\n]|\n(?! ?\n)){{1,2000}}+"
 
 
 def _pair(opening: str, closing: str) -> str:
-    return opening + "(" + _PARAGRAPH.format(end=closing) + ")[" + closing + "]"
+    return opening + "(" + _PARAGRAPH.format(end=opening + closing) + ")[" + closing + "]"
 
 
 _QUOTED = re.compile(
@@ -107,7 +111,7 @@ _QUOTED = re.compile(
             _pair("\u300c", "\u300d"),
             _pair("\u300e", "\u300f"),
             r"`([^`\n]{1,2000})`",
-            r"(?<!\w)'((?:[^'\n]|(?<=\w)'(?=\w)){3,400})'(?!\w)",
+            r"(?<!\w)'((?:[^'\n]|(?<=\w)'(?=\w)){3,400}+)'(?!\w)",
         ]
     )
 )
@@ -158,11 +162,12 @@ class Sentence(NamedTuple):
     start: int
 
 
+_LONGEST_SENTENCE = 2000
 _STOP = re.compile(r"[.!?]+[\"')\]\u201d]*(?=\s|$)|[\u3002]+[\u300d\u300f]?|\n")
 
 
 def sentences(text: str) -> Iterator[Sentence]:
-    """The sentences of plain text, in order. Line breaks end a sentence too."""
+    """The sentences of plain text, in order. Line breaks end a sentence too. Endless ones are left out."""
     start = 0
     for match in _STOP.finditer(text):
         yield from _sentence(text, start, match.end())
@@ -173,5 +178,5 @@ def sentences(text: str) -> Iterator[Sentence]:
 def _sentence(text: str, start: int, end: int) -> Iterator[Sentence]:
     piece = text[start:end]
     bare = piece.strip()
-    if bare:
+    if bare and len(bare) <= _LONGEST_SENTENCE:
         yield Sentence(bare, start + piece.index(bare[0]))

@@ -10,7 +10,7 @@ from rubricate.errors import ParseError
 from rubricate.judges.parsing import cues
 from rubricate.judges.parsing.fields import find_fields, is_error, marks_of, reason_in
 from rubricate.judges.parsing.labels import LabelFinder, find_tags
-from rubricate.judges.parsing.marks import Mark, Standing, decide, outcome, unreadable
+from rubricate.judges.parsing.marks import MOST_MARKS, Mark, Standing, decide, outcome, unreadable
 from rubricate.judges.parsing.reading import Reading, Structure, read_reply
 from rubricate.judges.parsing.stance import last_stance, stances
 from rubricate.judges.parsing.synonyms import Concept
@@ -121,7 +121,7 @@ def _marks(reading: Reading, words: Vocabulary, finder: LabelFinder, key: str) -
 
 
 def _unquoted(text: str, words: Vocabulary) -> str:
-    return mask_quotes(text, lambda inner: isinstance(words.exact(inner), str))
+    return mask_quotes(text, lambda inner: len(inner) < 60 and isinstance(words.exact(inner), str))
 
 
 def text_marks(text: str, words: Vocabulary, finder: LabelFinder, part: int = 0) -> list[Mark[str]]:
@@ -138,6 +138,8 @@ def text_marks(text: str, words: Vocabulary, finder: LabelFinder, part: int = 0)
         correction = hit.correction or cues.CORRECTS.search(text, since, hit.start) is not None
         marks.append(Mark(value, hit.standing, correction and bool(marks), part, hit.start))
         since = hit.end
+        if len(marks) > MOST_MARKS:
+            break
     for inner, start, optional in find_tags(text):
         value = words.exact(inner)
         if isinstance(value, str) and not optional:

@@ -27,6 +27,7 @@ class Unreadable(enum.Enum):
 
 
 _AROUND = " \t\n\"'`*[](){}<>\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d\u300e\u300f\u3010\u3011:=~_|"
+_CLOSERS = "\"'`*_)]}>\u201d\u2019\u00bb\u300d\u3011"
 _YES_NO = set("yes y no n true false ja nein oui non sí si sim não nee hai はい いいえ".split())
 _YES_NO |= set("是 否 不是 да нет 예 아니오".split())
 _REST = re.compile(
@@ -128,6 +129,8 @@ class Vocabulary:
         return Unreadable.UNKNOWN if found is None else found
 
     def _negated(self, word: str) -> str | Unreadable:
+        if " " not in word:
+            return Unreadable.UNKNOWN
         for negation in NEGATIONS:
             if word.startswith(negation + " "):
                 inner = self._exact.get(word[len(negation) + 1 :])
@@ -179,6 +182,7 @@ class Vocabulary:
         rest = bare[match.end() :]
         if self._is_option_list(rest):
             return Unreadable.PLACEHOLDER
+        rest = rest.lstrip(_CLOSERS)
         if not _REST.match(rest):
             return Unreadable.AMBIGUOUS if cues.HEDGES.match(rest.lstrip(" ")) else Unreadable.UNKNOWN
         if isinstance(label, Unreadable):
@@ -206,6 +210,8 @@ class Vocabulary:
     def _contradicted(self, label: str, word: str, rest: str) -> bool:
         end = _SENTENCE_END.search(rest)
         remark = rest[: end.start()] if end else rest
+        if rest.lstrip().startswith("?"):
+            return True
         if cues.HEDGES.search(remark[:40]) or _EXCEPT.search(remark):
             return True
         aside = _PARENTHESIS.sub("", remark)
