@@ -100,6 +100,10 @@ class CriteriaJudge(abc.ABC):
         """Verdicts for every criterion of `rubric`, in rubric order."""
         return await self.judge_criteria(rollout, rubric.criteria)
 
+    def check(self, rubric: Rubric) -> None:
+        """Raises a RubricateError for a rubric that this judge can never judge, before anything is paid for."""
+        return None
+
     async def aclose(self) -> None:
         """Release clients and models."""
         return None

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rubricate.data.records import Rollout
-from rubricate.errors import RubricateError
+from rubricate.errors import RubricateError, VerifierError
 from rubricate.judges.base import CriteriaJudge, failure, failure_of
-from rubricate.judges.verifiers import Check, Input, run_verifier
+from rubricate.judges.verifiers import Check, Input, check_verifier, run_verifier
 from rubricate.judges.view import View, get_view, prompt_text
-from rubricate.rubrics import Criterion
+from rubricate.rubrics import Criterion, Rubric
 from rubricate.types import FailureKind, Judgement, Verdict, fingerprint
 from rubricate.version import __version__
 
@@ -40,6 +40,16 @@ class VerifierJudge(CriteriaJudge):
             return self.fail_all(criteria, failure_of(error))
         given = Input(response, prompt_text(rollout), rollout.reference, rollout.finish)
         return Judgement(tuple(self._check(criterion, given) for criterion in criteria))
+
+    def check(self, rubric: Rubric) -> None:
+        """Raises VerifierError, naming the criterion, for an unknown verifier or wrong arguments."""
+        for criterion in rubric.criteria:
+            if criterion.verifier is None:
+                continue
+            try:
+                check_verifier(criterion.verifier.name, criterion.verifier.args)
+            except VerifierError as error:
+                raise VerifierError(f"criterion {criterion.id!r}: {error.message}", hint=error.hint) from error
 
     def _check(self, criterion: Criterion, given: Input) -> Verdict:
         spec = criterion.verifier

@@ -15,7 +15,7 @@ from rubricate.judges.criterion import CriterionJudge
 from rubricate.judges.holistic import HolisticJudge, LikertJudge
 from rubricate.judges.logprob import LogprobJudge
 from rubricate.judges.view import View, get_view
-from rubricate.rubrics import BinaryScale, Criterion
+from rubricate.rubrics import BinaryScale, Criterion, Rubric
 from rubricate.types import Judgement, Usage, Verdict, fingerprint
 
 __all__ = ["MODES", "Route", "Router", "build_judge"]
@@ -74,6 +74,13 @@ class Router(CriteriaJudge):
         by_id: dict[str, Verdict] = {v.criterion_id: v for judgement in judgements for v in judgement.verdicts}
         usage = sum((judgement.usage for judgement in judgements), Usage())
         return Judgement(tuple(by_id[criterion.id] for criterion in criteria), usage=usage)
+
+    def check(self, rubric: Rubric) -> None:
+        """Raises what the judges' own checks raise, and ConfigError for a criterion that no judge takes."""
+        for criterion in rubric.criteria:
+            self._route(criterion)
+        for _, judge in self.routes:
+            judge.check(rubric)
 
     def _route(self, criterion: Criterion) -> int:
         for index, (test, _) in enumerate(self.routes):

@@ -57,7 +57,8 @@ class RubricReward:
         log_criteria: log a column for each criterion of a constant rubric.
         old_trl: `raise` ConfigError where the installed TRL would take None for 0, or `warn`.
 
-    Raises ConfigError for wrong options, and for a rubric that does not go with the aggregation.
+    Raises ConfigError for wrong options, and for a rubric that does not go with the aggregation; what the judge's
+    `check` raises for a rubric that it cannot judge, such as VerifierError for wrong arguments.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class RubricReward:
         self._engine = Engine(judge, rubric, self.aggregation, channel_names, deadline, concurrency)
         if rubric is not None:
             channel_names.parts(rubric, make_plan(self.aggregation, rubric))
+            judge.check(rubric)
 
     @property
     def name(self) -> str:

@@ -246,6 +246,10 @@ class Judge(Protocol[RolloutT_contra, RubricT_contra]):
         """Verdicts for every criterion of `rubric`, in rubric order."""
         ...
 
+    def check(self, rubric: RubricT_contra) -> None:
+        """Raises a RubricateError for a rubric that this judge can never judge, before anything is paid for."""
+        ...
+
     async def aclose(self) -> None:
         """Release clients and models."""
         ...

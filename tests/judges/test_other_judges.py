@@ -12,7 +12,7 @@ from judging import labels, one_token, reply
 
 from rubricate.chat import ChatRequest, Completion, MockModel, TokenLogprob
 from rubricate.data.records import Rollout
-from rubricate.errors import ConfigError
+from rubricate.errors import ConfigError, VerifierError
 from rubricate.judges import (
     HolisticJudge,
     LikertJudge,
@@ -24,6 +24,7 @@ from rubricate.judges import (
     build_judge,
 )
 from rubricate.judges.router import anything, has_verifier
+from rubricate.rewardmodels import RubricReward
 from rubricate.rubrics import Criterion, NumericScale, Polarity, Rubric, VerifierSpec
 from rubricate.types import FailureKind, Status
 
@@ -187,3 +188,16 @@ async def test_router_pickles_and_its_fingerprint_follows_its_parts() -> None:
     assert copy.fingerprint == router.fingerprint
     other = Router([(has_verifier, VerifierJudge()), (anything, ScriptedJudge(seed=2))])
     assert other.fingerprint != router.fingerprint
+
+
+def test_a_rubric_that_cannot_be_judged_is_refused_before_anything_is_paid_for() -> None:
+    typo = Criterion(id="typo", text="No commas.", verifier=VerifierSpec(name="punctuation:no_coma"))
+    wrong = Criterion(id="wrong", text="Short.", verifier=VerifierSpec(name="words", args={"maximum": 3}))
+    model = MockModel("never asked")
+    for criterion, message in [(typo, "'typo'.*no_coma"), (wrong, "'wrong'.*maximum")]:
+        with pytest.raises(VerifierError, match=message):
+            RubricReward(build_judge(model), Rubric(criteria=(criterion,)))
+    only_hard_rules = Router([(has_verifier, VerifierJudge())])
+    with pytest.raises(ConfigError, match="no judge takes"):
+        RubricReward(only_hard_rules, ONE)
+    assert not model.requests

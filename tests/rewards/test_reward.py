@@ -60,6 +60,9 @@ class WordJudge:
         ]
         return Judgement(tuple(verdicts), usage=Usage(calls=len(verdicts), prompt_tokens=7))
 
+    def check(self, rubric: Rubric) -> None:
+        return None
+
     async def aclose(self) -> None:
         self.closed = True
 

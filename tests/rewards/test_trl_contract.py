@@ -40,6 +40,9 @@ class EchoJudge:
             return Verdict.failed(name, why, judge=self.name)
         return Verdict(name, float(name in text), judge=self.name)
 
+    def check(self, rubric: Rubric) -> None:
+        return None
+
     async def aclose(self) -> None:
         return None
 

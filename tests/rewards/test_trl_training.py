@@ -12,10 +12,11 @@ from typing import Protocol, cast
 
 import pytest
 
-from rubricate.data.records import Rollout
+from rubricate.chat import ChatRequest, FailRate, MockModel
+from rubricate.errors import ServerError
+from rubricate.judges import CriteriaJudge, build_judge
 from rubricate.rewardmodels import RubricReward
-from rubricate.rubrics import Criterion, Rubric
-from rubricate.types import Failure, FailureCause, FailureKind, Judgement, Usage, Verdict
+from rubricate.rubrics import Criterion, Rubric, VerifierSpec
 
 WORDS = ("red", "green", "blue", "cat", "dog", "sun", "moon", "tea", ".")
 SPECIAL = ("<pad>", "<eos>", "<user>", "<assistant>")
@@ -25,8 +26,19 @@ TEMPLATE = (
 )
 RUBRIC = Rubric(
     criteria=(
-        Criterion(id="colour", text="It names a colour.", weight=2, channel="content"),
-        Criterion(id="short", text="It has at most six words.", channel="form"),
+        Criterion(
+            id="colour",
+            text="It names a colour.",
+            weight=2,
+            channel="content",
+            verifier=VerifierSpec(name="required", args={"phrases": ["red", "green", "blue"], "min": 1}),
+        ),
+        Criterion(
+            id="short",
+            text="It has at most six words.",
+            channel="form",
+            verifier=VerifierSpec(name="words", args={"max": 6}),
+        ),
         Criterion(id="nice", text="It is nice.", channel="content"),
     )
 )
@@ -54,31 +66,15 @@ class Table(Protocol):
     def to_pylist(self) -> list[dict[str, object]]: ...
 
 
-class FlakyJudge:
-    """Two criteria by code, one by a mock model that fails one time in four, by a hash of the response."""
+def taste(request: ChatRequest) -> float:
+    """P(yes) of the mock judge: no one knows why, but always the same for the same text."""
+    return hashlib.sha256(request.text().encode()).digest()[0] / 255
 
-    name = "flaky"
-    fingerprint = "flaky"
 
-    async def judge(self, rollout: Rollout, rubric: Rubric) -> Judgement:
-        text = rollout.response if isinstance(rollout.response, str) else rollout.response[-1].content
-        words = text.split()
-        colour = bool({"red", "green", "blue"}.intersection(words))
-        known = (
-            Verdict("colour", float(colour), judge="code"),
-            Verdict("short", float(len(words) <= 6), judge="code"),
-        )
-        return Judgement((*known, self._model(text)), usage=Usage(calls=1))
-
-    def _model(self, text: str) -> Verdict:
-        draw = hashlib.sha256(text.encode()).digest()[0]
-        if draw % 4 == 0:
-            why = Failure(FailureKind.SERVER, FailureCause.INFRASTRUCTURE, "503", retryable=True)
-            return Verdict.failed("nice", why, judge="mock")
-        return Verdict("nice", float(draw % 2), judge="mock")
-
-    async def aclose(self) -> None:
-        return None
+def flaky() -> CriteriaJudge:
+    """Hard rules by verifiers, the rest by a mock model of which one call in four fails."""
+    error = ServerError("503 from the judge", status=503, retryable=False)  # or the limiter would heal it
+    return build_judge(MockModel(p_yes=taste, fail=FailRate(0.25, seed=1, error=error)), mode="logprob")
 
 
 def call(module: str, name: str, *args: object, **kwargs: object) -> object:
@@ -183,7 +179,7 @@ def check_masked(entry: Mapping[str, float], rows: Sequence[Mapping[str, object]
 
 
 def test_five_steps_with_a_judge_that_fails_one_time_in_four(tmp_path: Path) -> None:
-    reward = RubricReward(FlakyJudge(), RUBRIC, name="rubric", num_generations=4)
+    reward = RubricReward(flaky(), RUBRIC, name="rubric", num_generations=4)
     history = run(reward, tmp_path, steps=5)
     rows = completions(tmp_path)
     assert len(history) == 5
@@ -202,7 +198,7 @@ def test_five_steps_with_a_judge_that_fails_one_time_in_four(tmp_path: Path) -> 
 
 def test_the_async_twin_with_rubrics_from_a_column(tmp_path: Path) -> None:
     record = json.dumps({"criteria": [c.model_dump(mode="json") for c in RUBRIC.criteria]})
-    reward = RubricReward(FlakyJudge(), name="rubric", channels=["content", "form"]).as_async()
+    reward = RubricReward(flaky(), name="rubric", channels=["content", "form"]).as_async()
     history = run(
         reward, tmp_path, steps=2, rubric=[record] * (len(WORDS) - 1), solution=["red"] * (len(WORDS) - 1)
     )
