@@ -1,6 +1,6 @@
 """CPU time and score differences of ten criteria on one response: ten prompts, one plain batch, one shared prefix.
 
-Run `python benchmarks/prefix_sharing.py` (about five minutes) or with `--quick` (about one).
+Run `python benchmarks/prefix_sharing.py` (about ten minutes) or with `--quick` (about one).
 All figures of a row come from the same run and the same prompts. "Separate" is ten prompts one after another.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -107,15 +108,19 @@ def score(answer: Completion) -> float:
     return mass[YES] / (mass[YES] + mass[NO])
 
 
+def by_piece(answer: Completion) -> dict[str, float]:
+    """Log-probabilities of the pieces of text that stand for one token alone, likeliest first."""
+    top = answer.logprobs[0].top if answer.logprobs else ()
+    count = Counter(piece for piece, _ in top)
+    return {piece: value for piece, value in top if count[piece] == 1}
+
+
 def gaps(answers: Sequence[Completion], separate: Sequence[Completion]) -> tuple[float, float]:
     """Largest difference of a score, and of a log-probability among the twenty likeliest tokens of an answer."""
-    scores = [abs(score(left) - score(right)) for left, right in zip(answers, separate, strict=True)]
-    logprobs = [
-        abs(dict(left.logprobs[0].top).get(token, math.inf) - value)
-        for left, right in zip(answers, separate, strict=True)
-        if left.logprobs and right.logprobs
-        for token, value in right.logprobs[0].top[:20]
-    ]
+    pairs = list(zip(answers, separate, strict=True))
+    scores = [abs(score(left) - score(right)) for left, right in pairs]
+    tables = [(by_piece(left), by_piece(right)) for left, right in pairs]
+    logprobs = [abs(ours[piece] - theirs[piece]) for ours, theirs in tables for piece in list(theirs)[:20]]
     return max(scores), max(logprobs)
 
 
@@ -151,10 +156,10 @@ def main() -> None:
     parser.add_argument("--prefixes", type=int, nargs="+", default=[64, 250, 500, 1000, 2000])
     parser.add_argument("--dtypes", nargs="+", default=["float32", "bfloat16"])
     parser.add_argument("--threads", type=int, default=1, help="more wait for each other, at full load")
-    parser.add_argument("--repeats", type=int, default=2, help="the best of so many runs counts")
-    parser.add_argument("--quick", action="store_true", help="two prefixes, one run each")
+    parser.add_argument("--repeats", type=int, default=1, help="the best of so many runs counts")
+    parser.add_argument("--quick", action="store_true", help="prefixes of 64 and 500 tokens only")
     options = parser.parse_args()
-    prefixes, repeats = ([64, 500], 1) if options.quick else (options.prefixes, options.repeats)
+    prefixes = [64, 500] if options.quick else options.prefixes
     print(f"{len(CRITERIA)} criteria on one response, {options.model}, {options.threads} threads, on the CPU")
     print("CPU seconds of the process; differences are the largest from separate prompts in the same dtype\n")
     print(HEAD)
@@ -164,7 +169,7 @@ def main() -> None:
         engine = open_engine(resolve(options.model), settings, f"local:{options.model}")
         for tokens in prefixes:
             ask(engine, requests_with_prefix(engine, 64)[:2], True)  # the model's first pass is slower
-            rows.append(measure(engine, dtype, tokens, repeats))
+            rows.append(measure(engine, dtype, tokens, options.repeats))
             print(line(rows[-1]), flush=True)
     print()
     for row in rows:
