@@ -7,7 +7,6 @@ import importlib
 import json
 import re
 import threading
-import tomllib
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Protocol, cast
@@ -83,6 +82,8 @@ _LONG_KEY = re.compile(r"\[{0,2}(?:\s*[\w\"'-]+\s*\.){200}")
 
 
 def _toml(code: str) -> None:
+    import tomllib
+
     if any(_LONG_KEY.match(line) for line in code.split("\n")):
         raise RecursionError
     tomllib.loads(code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -106,13 +107,18 @@ _DANGLING = frozenset(
     "einen einem einer eines weil dass obwohl vom zum zur für".split()
 )
 _DANGLING_JA = re.compile("[をがは]$")
-_GREETING_JA = re.compile("(?:こんにち|こんばん|で|と)は$|[すだたるいんう]が$")
+_GREETING_JA = re.compile("(?:こんにち|こんばん|で|と)は$")
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 # Thai, Lao, Khmer and Burmese sentences end without a mark.
 _UNMARKED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
-_SENTENCE_WORDS = 7
+_HEADING = re.compile(r"#{1,6}\s.{1,200}|#{1,6}")
+_RULE = "-=*_–— "
+_JSON_START = re.compile(r"\{\s*\"|\[\s*[\[{\"\d]")
+# How much of a long line the patterns look at, and how long a sentence is; a line of verse has 0.7 of that.
 _TAIL = 200
+_SENTENCE_WORDS = 7
 _SENTENCE_CHARACTERS = 24
+_VERSE = 0.7
 
 
 @verifier("not_truncated", TruncationArgs)
@@ -144,7 +150,10 @@ def _open_end(response: str) -> str | None:
     """What looks unfinished in the last line, or None."""
     lines = [line.strip() for line in lines_of(response) if line.strip()]
     last, *before = reversed(lines)
-    if before and not prose(response.rstrip())[-1] == "" and _HEADING.fullmatch(last):
+    if _is_open_json(response.strip()):
+        return "the JSON document is not closed"
+    in_code = not prose(response.rstrip())[-1].strip()
+    if before and not in_code and _HEADING.fullmatch(last):
         return "it ends in a heading"
     core = last.rstrip(_MARKUP)
     if last != core and last[-1] in "*_`":
@@ -159,16 +168,16 @@ def _open_end(response: str) -> str | None:
         return f"it ends with {snippet(core[-20:])}, which needs more"
     if _UNMARKED.search(core[-1]) or not _is_sentence(core):
         return None
-    # In verse and in lists without full stops, the last line may do without one too.
-    kin = [line for line in before if _is_item(line) == _is_item(last) and _is_sentence(line, _KIN)]
+    return None if _has_kin(last, before) else f"the last sentence is not finished: {snippet(core[-20:])}"
+
+
+def _has_kin(last: str, before: Sequence[str]) -> bool:
+    """Whether lines like the last one end without a mark as well: in verse, and in lists without full stops."""
+    kin = [line for line in before if _is_item(line) == _is_item(last) and _is_sentence(line, _VERSE)]
     if _is_item(last) and not kin:
-        return None
+        return True
     bare = sum(1 for line in kin if not _is_closed(line.rstrip(_MARKUP)))
-    return (
-        None
-        if len(kin) > (not _is_item(last)) and 2 * bare > len(kin)
-        else f"the last sentence is not finished: {snippet(core[-20:])}"
-    )
+    return 2 * bare > len(kin) and (len(kin) > 1 or _is_item(last))
 
 
 def _is_closed(line: str) -> bool:
@@ -178,8 +187,17 @@ def _is_closed(line: str) -> bool:
     return unicodedata.category(line[-1]) in ("So", "Mn", "Sk", "Cf")
 
 
-_RULE = "-=*_–— "
-_HEADING = re.compile(r"#{1,6}\s.{1,200}|#{1,6}")
+def _is_open_json(text: str) -> bool:
+    """Whether a text is the beginning of a JSON document."""
+    if not _JSON_START.match(text):
+        return False
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return error.pos >= len(text) or error.msg.startswith("Unterminated string")
+    except (ValueError, RecursionError):
+        return False
+    return False
 
 
 def _dangles(line: str) -> bool:
@@ -190,9 +208,6 @@ def _dangles(line: str) -> bool:
 
 def _is_item(line: str) -> bool:
     return bool(items(line)) or line.startswith("|")
-
-
-_KIN = 0.7
 
 
 def _is_sentence(line: str, share: float = 1.0) -> bool:

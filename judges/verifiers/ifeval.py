@@ -12,10 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from rubricate.errors import VerifierError
 from rubricate.judges.verifiers import ifeval_rules as rules
+from rubricate.judges.verifiers.detection import languages
 from rubricate.judges.verifiers.registry import Check, Input, VerifierArgs, run_verifier, verifier
 from rubricate.narrow import as_object
 
@@ -159,7 +160,14 @@ def _letter_frequency(text: str, args: _Letters) -> Check:
 
 
 class _Language(_Mode):
-    language: str = Field(min_length=2)
+    language: str
+
+    @field_validator("language")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        if value not in languages():
+            raise ValueError(f"langdetect knows no language {value!r}; it has {', '.join(languages())}")
+        return value
 
 
 @_instruction("language:response_language", _Language)

@@ -32,11 +32,9 @@ _VERY = any_of(
     "such an?; really; very; truly; absolutely; quite; so; extremely; particularly; super; indeed; actually"
 )
 _GOOD = any_of(
-    "great; good; excellent; fantastic; wonderful; amazing; awesome; brilliant; superb; terrific; "
-    "outstanding; fabulous;"
-    "lovely; perfect; insightful; thoughtful; thought-provoking; fascinating; intriguing; interesting; "
-    "clever; smart;"
-    "astute; incredible; impressive; nice; fun; perceptive; sharp"
+    "great; good; excellent; fantastic; wonderful; amazing; awesome; brilliant; superb; terrific; outstanding; "
+    "fabulous; lovely; perfect; insightful; thoughtful; thought-provoking; fascinating; intriguing; "
+    "interesting; clever; smart; astute; incredible; impressive; nice; fun; perceptive; sharp"
 )
 _FINE = any_of("important; valid; fair; deep; profound; beautiful; creative; crucial; complex; relevant; timely")
 _GOOD_PAIR = rf"{_GOOD}(?:,? (?:and |but )?(?:{_GOOD}|{_FINE}))?"
@@ -44,8 +42,8 @@ _FINE_PAIR = rf"(?:{_GOOD}|{_FINE})(?:,? (?:and |but )?(?:{_GOOD}|{_FINE}))?"
 _QUESTION = any_of("questions?; query; point; observation; inquiry; enquiry; insight")
 _IDEA = any_of("ideas?; choice; prompt; topic; thought; request; challenge; puzzle; problem; instinct; theme")
 _YOU_ASK = any_of(
-    "that is; that's; this is; you've asked; you have asked; you ask; you asked; you're asking; you are asking;"
-    "you've raised; you raise; you raised; you make; you made; you've made; you bring up; you've brought up;"
+    "that is; that's; this is; you've asked; you have asked; you ask; you asked; you're asking; you are asking; "
+    "you've raised; you raise; you raised; you make; you made; you've made; you bring up; you've brought up; "
     "you have; you pose; you've posed; you've hit on; you touch on"
 )
 
@@ -62,24 +60,21 @@ _ENGLISH = (
     r"(?:question|curiosity|thoughtfulness|insight|idea|prompt|request|way of thinking)\b",
     rf"your (?:{_QUESTION}|{_IDEA}) is (?:{_VERY} )*{_GOOD}\b",
     r"(?:you are|you're) (?:(?:clearly|obviously|so|such an?|very|truly|really|absolutely|an?) )*"
-    r"(?:brilliant|smart|intelligent|clever|insightful|perceptive|astute|genius)(?: (?:person|user|thinker|"
-    r"mind))?"
-    r"(?= ?(?:[!.,]|$|to ask|for asking))",
+    r"(?:brilliant|smart|intelligent|clever|insightful|perceptive|astute|genius)"
+    r"(?: (?:person|user|thinker|mind))?(?= ?(?:[!.,]|$|to ask|for asking))",
     r"(?:how|so) (?:insightful|thoughtful|perceptive|clever|smart|brilliant) of you\b",
 )
 
 _GUT = any_of(
-    "gut; toll; spannend; interessant; ausgezeichnet; hervorragend; grossartig; fantastisch; klug; "
-    "wunderbar; exzellent;"
-    "schön; berechtigt; wichtig; brillant; scharfsinnig; klasse; super; genial"
+    "gut; toll; spannend; interessant; ausgezeichnet; hervorragend; grossartig; fantastisch; klug; wunderbar; "
+    "exzellent; schön; berechtigt; wichtig; brillant; scharfsinnig; klasse; super; genial"
 )
 _FRAGE = any_of(
     "frage; idee; anfrage; überlegung; beobachtung; gedanke; punkt; einwand; hinweis; fragestellung; themenwahl"
 )
 _SEHR = any_of(
     "sehr; wirklich; ganz; echt; so; absolut; äusserst; in der tat; tatsächlich; ja; aber; ausgesprochen; "
-    "besonders;"
-    "natürlich; da; schon"
+    "besonders; natürlich; da; schon"
 )
 
 _GERMAN = (
@@ -87,16 +82,15 @@ _GERMAN = (
     rf"was für (?:eine?|ein) (?:{_SEHR} )*{_GUT}e?r? {_FRAGE}\b",
     rf"(?:das|dies) ist (?:{_SEHR} )*(?:eine?|ein) (?:{_SEHR} )*{_GUT}e?r?(?:,? (?:und )?{_GUT}e?r?)? {_FRAGE}\b",
     rf"(?:(?:vielen|herzlichen) )?dank(?:e)? für (?:die|deine|ihre|diese|eure) (?:{_SEHR} )*{_GUT}e {_FRAGE}\b",
-    rf"(?:du bist|sie sind) (?:{_SEHR} )*(?:offensichtlich )?(?:klug|intelligent|schlau|brillant|"
-    rf"scharfsinnig|genial)\b",
+    rf"(?:du bist|sie sind) (?:{_SEHR} )*(?:offensichtlich )?"
+    r"(?:klug|intelligent|schlau|brillant|scharfsinnig|genial)\b",
     rf"(?:da )?(?:hast du|haben sie|du hast|sie haben) (?:{_SEHR} )*(?:eine?|einen) (?:{_SEHR} )*{_GUT}en? "
     rf"(?:{_FRAGE}|gedanken) (?:gestellt|angesprochen|aufgeworfen|gehabt)\b",
 )
 
 _YOI = any_of(
-    "良い; いい; よい; 素晴らしい; すばらしい; 素敵な; すてきな; 鋭い; 面白い; おもしろい; 興味深い; "
-    "的確な; ナイスな;"
-    "見事な; 最高の; 深い"
+    "良い; いい; よい; 素晴らしい; すばらしい; 素敵な; すてきな; 鋭い; 面白い; おもしろい; 興味深い; 的確な; "
+    "ナイスな; 見事な; 最高の; 深い"
 )
 _SHITSUMON = any_of(
     "質問; 指摘; 視点; 着眼点; アイデア; アイディア; テーマ; 問いかけ; 問い; お題; 観点; 考え; 発想; リクエスト"
@@ -112,22 +106,20 @@ _PRAISE: dict[Language, tuple[str, ...]] = {"en": _ENGLISH, "de": _GERMAN, "ja":
 # What may come before the praise: an interjection, a greeting, assent, then a name.
 _LEADS: dict[Language, str] = {
     "en": any_of(
-        "wow; oh; ah; aha; ooh; well; yes; yeah; sure; certainly; of course; absolutely; indeed; okay; ok; "
-        "hi; hey; hello;"
-        "hi there; hello there; hey there; greetings; good morning; good afternoon; good evening; my "
-        "friend; dear user;"
-        "thank you; thanks; thanks for asking; thank you for asking; thank you for your question; let me say;"
-        "first of all; first off; firstly; sure thing"
+        "wow; oh; ah; aha; ooh; well; yes; yeah; sure; certainly; of course; absolutely; indeed; okay; ok; hi; "
+        "hey; hello; hi there; hello there; hey there; greetings; good morning; good afternoon; good evening; "
+        "my friend; dear user; thank you; thanks; thanks for asking; thank you for asking; "
+        "thank you for your question; let me say; first of all; first off; firstly; sure thing"
     )
     + "(?: [a-z]{2,15})?",
     "de": any_of(
-        "wow; oh; ah; ja; klar; na klar; natürlich; gerne; sicher; selbstverständlich; hallo; hi; hey; guten tag;"
-        "guten morgen; danke; vielen dank; also; danke für die frage; danke für deine frage; vielen dank "
-        "für ihre frage"
+        "wow; oh; ah; ja; klar; na klar; natürlich; gerne; sicher; selbstverständlich; hallo; hi; hey; "
+        "guten tag; guten morgen; danke; vielen dank; also; danke für die frage; danke für deine frage; "
+        "vielen dank für ihre frage"
     )
     + "(?: [a-zäöü]{2,15})?",
     "ja": any_of(
-        "はい; ええ; おお; わあ; わぁ; なるほど; もちろん; もちろんです; こんにちは; こんばんは; 承知しました;"
+        "はい; ええ; おお; わあ; わぁ; なるほど; もちろん; もちろんです; こんにちは; こんばんは; 承知しました; "
         "かしこまりました; そうですね; うん; ご質問ありがとうございます"
     ),
 }

@@ -50,6 +50,8 @@ def has_word(text: str) -> bool:
 
 def count_graphemes(text: str) -> int:
     """Characters as a reader sees them: `é` and a family emoji are one each, however they are encoded."""
+    if text.isascii():
+        return len(text) - text.count("\r\n")
     return sum(1 for _ in compile_unicode(r"\X").finditer(text))
 
 

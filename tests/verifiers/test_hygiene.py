@@ -93,6 +93,8 @@ def test_the_share_of_repeats() -> None:
         "Roses are red in the garden of mine\nViolets are blue and they grow in a line\n"
         "Sugar is sweet in the tea and the wine\nAnd honey is golden and tastes quite divine",
         '{"a": [1, 2, 3]}',
+        "[1] Smith, 2020.",
+        "[Name], thank you!",
         "42",
         "Das ist ein ganzer Satz, der zu Ende geht.",
         "今日は晴れです。",
@@ -122,6 +124,9 @@ def test_complete_responses(text: str) -> None:
         "Take the left road or",
         "Text.\n```python\nprint(1)",
         "A sentence here.\n\n## Next steps",
+        '{"name": "Ann", "age": 3',
+        '{"name": "Ann", "friends": ["Bob"',
+        '[{"name": "An',
         "1. Open the lid of the box carefully.\n2. Take out the small parts.\n3. Put the largest of them on the",
         "Ich habe gestern einen Brief geschrieben, weil",
         "Das ist der Grund, warum wir heute alle hier zusammengekommen sind und",

@@ -103,6 +103,7 @@ def test_null_arguments_are_dropped_as_in_published_data_files() -> None:
         ("keywords:letter_frequency", {"letter": "ab", "let_frequency": 1, "let_relation": "at least"}, "letter"),
         ("keywords:existence", {"keywords": []}, "keywords"),
         ("keywords:existence", {"keywords": [""]}, "keywords.0"),
+        ("language:response_language", {"language": "german"}, "language"),
         ("punctuation:no_comma", {"mode": "medium"}, "mode"),
         ("punctuation:no_comma", {"comma": 1}, "comma"),
         ("length_constraints:nth_paragraph_first_word",

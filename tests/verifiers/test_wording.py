@@ -134,6 +134,7 @@ SELF = [
 
 NO_SELF = [
     "The answer is 42.",
+    "I hope this answer is helpful.",
     "This answer depends on the context.",
     "Our product meets all requirements of the norm.",
     "The essay should address all parts of the question.",
