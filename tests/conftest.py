@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+# OpenMP threads that spin while they wait slow torch many times over where other programs use the cores too.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 # Shared machines stall now and then: how long one example takes says nothing.
 settings.register_profile("rubricate", deadline=None)
 settings.load_profile("rubricate")

@@ -196,8 +196,8 @@ if hasattr(os, "register_at_fork"):
 def _let_threads_sleep() -> None:
     """Ask OpenMP that threads which wait for one another sleep. It reads this once, when torch is first imported.
 
-    By default they spin. Where other programs use the cores too, that multiplies the time: measured on two cores at a
-    load of 7, a rubric took 24 s and with sleeping threads 4 s.
+    By default they spin. Where other programs use the cores too, that multiplies the time: measured on two cores at
+    a load of 7, a rubric took 24 s and with sleeping threads 4 s.
     """
     if "torch" not in sys.modules:
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
