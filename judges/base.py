@@ -23,7 +23,7 @@ from rubricate.errors import (
     VerifierError,
 )
 from rubricate.judges.fence import fence, make_nonce
-from rubricate.judges.view import View, get_view, prompt_text
+from rubricate.judges.view import View, get_view, name_of, prompt_text
 from rubricate.prompts import Prompt
 from rubricate.rubrics import Criterion, Rubric
 from rubricate.types import Failure, FailureCause, FailureKind, Judgement, Verdict, fingerprint
@@ -119,11 +119,13 @@ class Material:
 
     Attributes:
         task, reference, response: fenced; the reference is empty where there is none or it is not shown.
+        quoted: the same texts without their fences. What a reply copies from them is no verdict of the judge's.
     """
 
     task: str
     reference: str
     response: str
+    quoted: tuple[str, ...] = ()
 
     def values(self) -> dict[str, str]:
         """As template values."""
@@ -175,7 +177,7 @@ class ModelJudge(CriteriaJudge):
             "judge": type(self).__qualname__,
             "model": self.model.fingerprint,
             "prompt": self.prompt.fingerprint,
-            "view": f"{getattr(view, '__module__', '')}.{getattr(view, '__qualname__', type(view).__qualname__)}",
+            "view": f"{getattr(view, '__module__', '')}.{name_of(view)}",
             "show_reference": self.show_reference,
             "max_chars": self.max_chars,
             "run_key": self.run_key,
@@ -198,6 +200,7 @@ class ModelJudge(CriteriaJudge):
             fence("task", task, nonce),
             fence("reference", reference, nonce) if reference else "",
             fence("response", response, nonce),
+            (response, task, reference),
         )
 
     def messages(self, shared: str, item: str) -> tuple[Message, ...]:

@@ -8,7 +8,7 @@ from rubricate.data.records import Rollout
 from rubricate.errors import RubricateError, VerifierError
 from rubricate.judges.base import CriteriaJudge, failure, failure_of
 from rubricate.judges.verifiers import Check, Input, check_verifier, run_verifier
-from rubricate.judges.view import View, get_view, prompt_text
+from rubricate.judges.view import View, get_view, name_of, prompt_text
 from rubricate.rubrics import Criterion, Rubric
 from rubricate.types import FailureKind, Judgement, Verdict, fingerprint
 from rubricate.version import __version__
@@ -30,7 +30,7 @@ class VerifierJudge(CriteriaJudge):
     @property
     def fingerprint(self) -> str:
         """Of the view and of this package's version, since the checks are its code."""
-        return fingerprint(["verifiers", __version__, self.view.__qualname__])
+        return fingerprint(["verifiers", __version__, name_of(self.view)])
 
     async def judge_criteria(self, rollout: Rollout, criteria: Sequence[Criterion]) -> Judgement:
         """One verdict a criterion, in order."""

@@ -10,10 +10,10 @@ from rubricate.chat.base import ChatModel, ChatRequest, Completion
 from rubricate.data.records import Rollout
 from rubricate.errors import AnswerError, ChatError, ConfigError, ParseError, RubricateError
 from rubricate.judges.base import ModelJudge, failure, failure_of
-from rubricate.judges.reply import NOT_APPLICABLE, Answer, Question, question_of, read_reply, reply_schema
+from rubricate.judges.reply import Answer, Question, question_of, read_reply, reply_schema
 from rubricate.judges.view import View
 from rubricate.prompts import Prompt, load_prompt
-from rubricate.rubrics import Criterion
+from rubricate.rubrics import Criterion, Rubric
 from rubricate.types import Failure, FailureKind, Judgement, Usage, Verdict
 
 __all__ = ["CriterionJudge"]
@@ -91,18 +91,24 @@ class CriterionJudge(ModelJudge):
         names += ("json_schema", "temperature", "seed", "sample")
         return super().identity() | {name: getattr(self, name) for name in names}
 
+    def check(self, rubric: Rubric) -> None:
+        """Raises ConfigError for a criterion whose scale has a level that is called like "does not apply"."""
+        for n, criterion in enumerate(rubric.criteria, start=1):
+            question_of(criterion, f"C{n}")
+
     async def judge_criteria(self, rollout: Rollout, criteria: Sequence[Criterion]) -> Judgement:
         """One verdict a criterion, in order."""
         try:
-            shared = self.prompt.render("shared", self.material(rollout).values())
+            material = self.material(rollout)
+            shared = self.prompt.render("shared", material.values())
             batches = self._batches(criteria)
         except RubricateError as error:
             return self.fail_all(criteria, failure_of(error))
         requests = [self._request(shared, batch) for batch in batches]
         replies = await self.model.complete_many(requests) if requests else []
-        rounds = [self._read(batch, reply) for batch, reply in zip(batches, replies, strict=True)]
+        rounds = [self._read(batch, reply, material.quoted) for batch, reply in zip(batches, replies, strict=True)]
         again = [
-            self._ask_again(shared, question, first.failures[question.label])
+            self._ask_again(shared, question, first.failures[question.label], material.quoted)
             for batch, first in zip(batches, rounds, strict=True)
             for question in batch
             if question.label in first.failures
@@ -146,17 +152,19 @@ class CriterionJudge(ModelJudge):
             sample=self.sample * self.max_attempts + attempt,
         )
 
-    def _read(self, batch: Sequence[Question], reply: Completion | ChatError) -> _Round:
+    def _read(
+        self, batch: Sequence[Question], reply: Completion | ChatError, quoted: Sequence[str]
+    ) -> _Round:
         if isinstance(reply, ChatError):
             return _Round({}, {question.label: failure_of(reply) for question in batch}, Usage())
         try:
-            answers, failures = read_reply(reply.require_text(self.model.name), batch)
+            answers, failures = read_reply(reply.require_text(self.model.name), batch, quoted)
         except (AnswerError, ParseError) as error:
             why = failure_of(error)
             return _Round({}, {question.label: why for question in batch}, reply.usage)
         return _Round(answers, failures, reply.usage)
 
-    async def _ask_again(self, shared: str, question: Question, why: Failure) -> _Round:
+    async def _ask_again(self, shared: str, question: Question, why: Failure, quoted: Sequence[str]) -> _Round:
         """Ask for one criterion, alone, until it is answered, the attempts are used up, or asking is no use."""
         usage = Usage()
         for attempt in range(1, self.max_attempts):
@@ -165,7 +173,7 @@ class CriterionJudge(ModelJudge):
             longer = why.kind is FailureKind.LENGTH
             request = self._request(shared, [question], complaint=_complaint(why), attempt=attempt, longer=longer)
             (reply,) = await self.model.complete_many([request])
-            read = self._read([question], reply)
+            read = self._read([question], reply, quoted)
             usage += read.usage
             if question.label in read.answers:
                 return replace(read, usage=usage)
@@ -176,7 +184,7 @@ class CriterionJudge(ModelJudge):
         if answer is None:
             missing = why or failure(FailureKind.INCOMPLETE, "the judge gave no verdict on this criterion")
             return Verdict.failed(criterion.id, missing, judge=self.name)
-        if answer.raw == NOT_APPLICABLE:
+        if answer.score is None:
             return Verdict.not_applicable(criterion.id, judge=self.name, reason=answer.reason)
         return Verdict(criterion.id, answer.score, raw=answer.raw, reason=answer.reason, judge=self.name)
 

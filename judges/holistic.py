@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rubricate.chat.base import ChatModel, ChatRequest
 from rubricate.data.records import Rollout
-from rubricate.errors import AnswerError, ChatError, ParseError, RubricateError
+from rubricate.errors import AnswerError, ChatError, ConfigError, ParseError, RubricateError
 from rubricate.judges.base import ModelJudge, failure_of
 from rubricate.judges.parsing import find_json, parse_score
 from rubricate.judges.view import View
@@ -63,6 +63,8 @@ class HolisticJudge(ModelJudge):
             run_key=run_key,
             max_chars=max_chars,
         )
+        if max_attempts < 1:
+            raise ConfigError(f"max_attempts is {max_attempts}", hint="use 1 or more")
         self.max_attempts = max_attempts
         self.max_tokens = max_tokens
         self.temperature = temperature
@@ -81,7 +83,8 @@ class HolisticJudge(ModelJudge):
     async def judge_criteria(self, rollout: Rollout, criteria: Sequence[Criterion]) -> Judgement:
         """The overall verdict."""
         try:
-            shared = self.prompt.render("shared", self.material(rollout).values())
+            material = self.material(rollout)
+            shared = self.prompt.render("shared", material.values())
         except RubricateError as error:
             return Judgement(overall=Verdict.failed(OVERALL, failure_of(error), judge=self.name))
         items = [_item(criterion) for criterion in criteria] if self.with_rubric else []
@@ -101,7 +104,7 @@ class HolisticJudge(ModelJudge):
                 reply = await self.model.complete(request)
                 usage += reply.usage
                 text = reply.require_text(self.model.name)
-                rating = parse_score(text, 1, 10, integer=True, key="rating")
+                rating = parse_score(text, 1, 10, integer=True, key="rating", quoted=material.quoted)
             except (AnswerError, ChatError, ParseError) as error:
                 why = failure_of(error)
                 if why.kind not in _RETRY:

@@ -9,10 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rubricate.errors import ParseError
+from rubricate.errors import ConfigError, ParseError
 from rubricate.judges.base import failure
-from rubricate.judges.parsing import find_json, parse_criterion_scores, parse_criterion_verdicts, parse_verdict
-from rubricate.narrow import as_number, as_object
+from rubricate.judges.parsing import (
+    find_json,
+    parse_criterion_scores,
+    parse_criterion_verdicts,
+    parse_score,
+    parse_verdict,
+)
+from rubricate.narrow import as_array, as_number, as_object
 from rubricate.rubrics import BinaryScale, Criterion, Level, NumericScale, OrdinalScale
 from rubricate.types import Failure, FailureKind
 
@@ -68,14 +74,23 @@ class Answer:
 
 
 def question_of(criterion: Criterion, label: str) -> Question:
-    """The question that a criterion becomes."""
+    """The question that a criterion becomes.
+
+    Raises ConfigError where a level has the name of the verdict that the criterion does not apply.
+    """
     escape = (NOT_APPLICABLE,) if criterion.condition else ()
     scale = criterion.scale
     if isinstance(scale, BinaryScale):
         choices = _BINARY + escape
         return Question(criterion, label, choices, _quoted(choices) if escape else "")
     if isinstance(scale, OrdinalScale):
-        choices = tuple(level.label for level in scale.levels) + escape
+        labels = tuple(level.label for level in scale.levels)
+        if escape and any(name.strip().casefold().replace(" ", "_") == NOT_APPLICABLE for name in labels):
+            raise ConfigError(
+                f"criterion {criterion.id!r} has a condition and a level called {NOT_APPLICABLE!r}",
+                hint="rename the level, or leave out the condition",
+            )
+        choices = labels + escape
         return Question(criterion, label, choices, _quoted(choices), scale.levels)
     number = "a whole number" if scale.integer else "a number"
     allowed = f"{number} from {scale.low:g} to {scale.high:g}" + (f', or "{NOT_APPLICABLE}"' if escape else "")
@@ -125,9 +140,12 @@ def _verdict_schema(question: Question) -> dict[str, object]:
     return {"anyOf": [number, {"type": "string", "enum": list(question.choices)}]}
 
 
-def read_reply(reply: str, batch: Sequence[Question]) -> tuple[dict[str, Answer], dict[str, Failure]]:
+def read_reply(
+    reply: str, batch: Sequence[Question], quoted: Sequence[str] = ()
+) -> tuple[dict[str, Answer], dict[str, Failure]]:
     """Answers by label, and for every other label why there is none.
 
+    `quoted` are the texts that the judge was shown; longer passages copied from them are not its verdicts.
     Raises ParseError when nothing in the reply can be used.
     """
     labels = [question.label for question in batch]
@@ -135,14 +153,14 @@ def read_reply(reply: str, batch: Sequence[Question]) -> tuple[dict[str, Answer]
     scale = batch[0].criterion.scale
     if isinstance(scale, NumericScale):
         spans = {label: (scale.low, scale.high) for label in labels}
-        numbers = parse_criterion_scores(reply, spans, integer=scale.integer, choices=choices)
+        numbers = parse_criterion_scores(reply, spans, integer=scale.integer, choices=choices, quoted=quoted)
         raws: dict[str, str | float] = dict(numbers.scores)
         reasons, ambiguous = numbers.reasons, numbers.ambiguous
     else:
-        words = parse_criterion_verdicts(reply, labels, choices)
+        words = parse_criterion_verdicts(reply, labels, choices, quoted=quoted)
         raws = dict(words.verdicts)
         reasons, ambiguous = words.reasons, words.ambiguous
-    closing = _closing(reply)
+    closing = _closing(reply, labels)
     answers: dict[str, Answer] = {}
     failures: dict[str, Failure] = {}
     for question in batch:
@@ -151,7 +169,7 @@ def read_reply(reply: str, batch: Sequence[Question]) -> tuple[dict[str, Answer]
             failures[label] = _failed(FailureKind.AMBIGUOUS, f"contradictory verdicts on {label}")
         elif label not in raws:
             failures[label] = _failed(FailureKind.INCOMPLETE, f"no usable verdict on {label}")
-        elif closing is not None and not _agrees(closing.get(label), raws[label], choices):
+        elif closing is not None and not _agrees(closing.get(label), raws[label], question):
             failures[label] = _failed(FailureKind.AMBIGUOUS, f"the closing list disagrees on {label}")
         else:
             raw = raws[label]
@@ -163,16 +181,32 @@ def _failed(kind: FailureKind, message: str) -> Failure:
     return failure(kind, message, retryable=True)
 
 
-def _closing(reply: str) -> dict[str, object] | None:
-    """The closing list, or None where the reply has none (a reply in another shape, read by the parser alone)."""
-    found = as_object(find_json(reply))
-    final = as_object(found.get("final")) if found is not None else None
-    return dict(final) if final is not None else None
+def _closing(reply: str, labels: Sequence[str]) -> dict[str, object] | None:
+    """The closing list, or None where the reply has none (a reply in another shape, read by the parser alone).
+
+    It may be a bare list in order, or, for one criterion, a bare verdict. One that cannot be read agrees with none.
+    """
+    final = (as_object(find_json(reply)) or {}).get("final")
+    if final is None:
+        return None
+    named = as_object(final)
+    if named is not None:
+        return dict(named)
+    listed = as_array(final)
+    if listed is None:
+        listed = (final,)
+    return dict(zip(labels, listed, strict=True)) if len(listed) == len(labels) else {}
 
 
-def _agrees(closing: object, raw: str | float, choices: Sequence[str]) -> bool:
+def _agrees(closing: object, raw: str | float, question: Question) -> bool:
+    choices, scale = question.choices, question.criterion.scale
     if isinstance(raw, float):
         number = as_number(closing)
+        if isinstance(closing, str) and isinstance(scale, NumericScale):
+            try:
+                number = parse_score(closing, scale.low, scale.high, integer=scale.integer)
+            except ParseError:
+                return False
         return number is not None and abs(number - raw) < 1e-9
     if isinstance(closing, int | float) and not isinstance(closing, bool):
         closing = f"{closing:g}"
@@ -184,7 +218,7 @@ def _agrees(closing: object, raw: str | float, choices: Sequence[str]) -> bool:
 
 def _score(question: Question, raw: str | float) -> float | None:
     scale = question.criterion.scale
-    if raw == NOT_APPLICABLE:
+    if raw == NOT_APPLICABLE and question.condition:  # else it is the name of a level
         return None
     if isinstance(scale, BinaryScale):
         return 1.0 if raw == "met" else 0.0

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 
 from rubricate.chat import connect
 from rubricate.chat.base import ChatModel
 from rubricate.data.records import Rollout
 from rubricate.errors import ConfigError
-from rubricate.judges.base import CriteriaJudge
+from rubricate.judges.base import CriteriaJudge, failure_of
 from rubricate.judges.code import VerifierJudge
 from rubricate.judges.criterion import CriterionJudge
 from rubricate.judges.holistic import HolisticJudge, LikertJudge
 from rubricate.judges.logprob import LogprobJudge
-from rubricate.judges.view import View, get_view
+from rubricate.judges.view import View, get_view, name_of
 from rubricate.rubrics import BinaryScale, Criterion, Rubric
 from rubricate.types import Judgement, Usage, Verdict, fingerprint
 
 __all__ = ["MODES", "Route", "Router", "build_judge"]
+
+log = logging.getLogger(__name__)
 
 Route = tuple[Callable[[Criterion], bool], CriteriaJudge]
 
@@ -57,7 +60,7 @@ class Router(CriteriaJudge):
     @property
     def fingerprint(self) -> str:
         """Of the routes, in order."""
-        return fingerprint([[test.__qualname__, judge.fingerprint] for test, judge in self.routes])
+        return fingerprint([[name_of(test), judge.fingerprint] for test, judge in self.routes])
 
     async def judge_criteria(self, rollout: Rollout, criteria: Sequence[Criterion]) -> Judgement:
         """One verdict a criterion, in order."""
@@ -66,7 +69,7 @@ class Router(CriteriaJudge):
             parts[self._route(criterion)].append(criterion)
         judgements = await asyncio.gather(
             *(
-                judge.judge_criteria(rollout, part)
+                _judged(judge, rollout, part)
                 for (_, judge), part in zip(self.routes, parts, strict=True)
                 if part
             )
@@ -92,6 +95,15 @@ class Router(CriteriaJudge):
         """Close every judge."""
         for _, judge in self.routes:
             await judge.aclose()
+
+
+async def _judged(judge: CriteriaJudge, rollout: Rollout, part: Sequence[Criterion]) -> Judgement:
+    """What the judge says. One that breaks takes the verdicts of the others with it nowhere."""
+    try:
+        return await judge.judge_criteria(rollout, part)
+    except Exception as error:
+        log.error("judge %s failed on the rollout %r", judge.name, rollout.id, exc_info=error)
+        return judge.fail_all(part, failure_of(error))
 
 
 MODES = ("logprob", "reasoned", "holistic", "likert")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 from rubricate.data.records import Rollout, Turn
 from rubricate.errors import ConfigError
 from rubricate.judges.parsing import strip_reasoning
 
-__all__ = ["View", "final_answer", "get_view", "prompt_text", "trajectory"]
+__all__ = ["View", "final_answer", "get_view", "name_of", "prompt_text", "trajectory"]
 
 View = Callable[[Rollout], str]
 """A function from a rollout to the text that the judge sees as the response. It must pickle."""
@@ -46,6 +47,13 @@ def _show(turn: Turn) -> str:
     parts += [turn.content] if turn.content else []
     parts += [f"[calls {name}] {arguments}" for name, arguments in turn.tool_calls]
     return f"{head} " + "\n".join(parts)
+
+
+def name_of(function: Callable[..., object]) -> str:
+    """What a function is called, for fingerprints: with its arguments for a partial, else the type's name."""
+    if isinstance(function, functools.partial):
+        return f"{name_of(function.func)}{function.args!r}{sorted(function.keywords.items())!r}"
+    return getattr(function, "__qualname__", type(function).__qualname__)
 
 
 _VIEWS: dict[str, View] = {"final": final_answer, "trajectory": trajectory}

@@ -94,7 +94,7 @@ class Engine:
         siblings = Siblings()
         for answer in asked:
             siblings.add(answer.prepared.rubric, answer.row)
-        fingerprint = self.judge.fingerprint
+        fingerprint = self._judge_fingerprint()
         rewards: dict[int, Reward] = {}
         refused: list[Reward] = []
         for answer in asked:
@@ -113,11 +113,12 @@ class Engine:
         that. Raises UnscoredError at the first row for which the aggregation's policies say so.
         """
         siblings = Siblings()
-        fingerprint = self.judge.fingerprint
+        fingerprint = ""
         held: list[_Asked] = []
         async with aclosing(self._answers(rows, None)) as answers:
             async for answer in answers:
                 siblings.add(answer.prepared.rubric, answer.row)
+                fingerprint = fingerprint or self._judge_fingerprint()
                 if answer.row.open:
                     held.append(answer)
                 else:
@@ -196,6 +197,19 @@ class Engine:
         if self.options.mode == "implicit":
             return Judgement(overall=Verdict.failed("overall", why, judge=self.judge.name))
         return Judgement(tuple(Verdict.failed(name, why, judge=self.judge.name) for name in rubric.ids))
+
+    def _judge_fingerprint(self) -> str:
+        """The judge's fingerprint, "" where it cannot be had: verdicts that were paid for do not hang on it.
+
+        A model whose name only its server knows has learned it by answering. If it has not, asking again would
+        block this loop for as long as the server hangs: no time is left for it.
+        """
+        try:
+            with chat_deadline(0.0):
+                return self.judge.fingerprint
+        except Exception as error:
+            log.warning("judge %s has no fingerprint: %s", self.judge.name, error)
+            return ""
 
     def _too_late(self) -> str:
         return f"not judged within the deadline of {self.deadline:g} s"

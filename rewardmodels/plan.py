@@ -74,7 +74,8 @@ def make_plan(options: Aggregation, rubric: Rubric) -> Plan:
     """The arrays of a rubric. Raises ConfigError for a criterion without the importance or kind it needs."""
     criteria = rubric.criteria
     weights = np.array([options.weight_of(criterion) for criterion in criteria], dtype=np.float64)
-    if float(weights.max()) > 1e300 / len(criteria):
+    heaviest = max([float(weights.max()), *(group.weight for group in rubric.groups)])
+    if heaviest > 1e300 / (len(criteria) + len(rubric.groups)):
         raise ConfigError("the weights are so large that their sum is not finite", hint="use smaller weights")
     if options.combine == "mean":
         weights = np.where(weights > 0.0, 1.0, 0.0)

@@ -107,3 +107,10 @@ def test_what_does_not_apply_leaves_its_group() -> None:
 def test_flat_aggregations_have_no_node_scores() -> None:
     with pytest.raises(ConfigError, match="nested"):
         node_scores(TWO_LEVELS, [], Aggregation())
+
+
+def test_weights_of_groups_that_overflow_are_an_error_not_a_number() -> None:
+    groups = (Group(id="g", weight=1e308), Group(id="h", weight=1e308))
+    huge = Rubric(groups=groups, criteria=(leaf("a", 1, "g"), leaf("b", 1, "h")))
+    with pytest.raises(ConfigError, match="not finite"):
+        aggregate("paperbench", huge, [Verdict("a", 1.0), Verdict("b", 0.0)])
