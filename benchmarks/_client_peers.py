@@ -82,7 +82,7 @@ def autorubric_package(**options: object) -> Callable[[str], Grade]:
 
         async def grade(case: Case) -> tuple[float | None, str]:
             report = await rubric.grade(to_grade=case.response, grader=grader, query=case.prompt)
-            return report.score, report.error or ""
+            return report.score, "error reported" if report.error else ""
 
         return grade
 
@@ -105,7 +105,7 @@ async def run(grade: Grade, cases: list[Case]) -> list[tuple[float | None, str]]
         try:
             return await grade(case)
         except Exception as error:
-            return None, f"raised {type(error).__name__}"
+            return None, type(error).__name__
 
     return list(await asyncio.gather(*(one(case) for case in cases)))
 

@@ -74,7 +74,7 @@ class Meter:
 
 def run_client(python: Path, script: str, arguments: Sequence[str], timeout: float = 300.0) -> Report:
     """Run a client script of this folder and read its report. Raises RuntimeError with its errors when it fails."""
-    environment = {**os.environ, "OPENAI_API_KEY": "none", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "OPENAI_API_KEY": "none"}
     command = [str(python), str(HERE / script), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=environment, check=False)
     lines = done.stdout.strip().splitlines()

@@ -209,8 +209,9 @@ def _ours(prompt: str) -> Mapping[str, object]:
 
 
 def _label(prompt: str, criterion: CriterionText) -> str:
-    found = re.search(rf"(\w+): {re.escape(criterion.text)}", prompt)
-    return found.group(1) if found else "C1"
+    """The label in front of a criterion: `C3` of "C3: The response ..."."""
+    before = prompt[: prompt.find(criterion.text)][-40:].split()
+    return before[-1].strip(":.") if before else "C1"
 
 
 def _status(met: bool) -> dict[str, object]:
