@@ -25,11 +25,10 @@ from rubricate.judges.verifiers.registry import (
 )
 from rubricate.judges.verifiers.text import register_tokenizer
 
-BUILTIN_MODULES = (citations, content, hygiene, jsondoc, length, match, praise, selfeval, structure)
-"""The modules whose import registers verifiers, IFEval's apart."""
+# Imported for what they register.
+_BUILT_IN = (citations, content, hygiene, jsondoc, length, match, praise, selfeval, structure)
 
 __all__ = [
-    "BUILTIN_MODULES",
     "IFEVAL_INSTRUCTIONS",
     "Check",
     "Input",

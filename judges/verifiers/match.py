@@ -88,14 +88,28 @@ def number(given: Input, args: NumberArgs) -> Check:
     if text is None:
         return Check(False, "the answer's pattern does not match")
     boxed = _BOXED.findall(text) if args.which == "last" else []
-    found = find_numbers(boxed[-1] if boxed else text, args.decimal)
-    if not found:
+    chosen = _chosen(boxed[-1] if boxed else text, args)
+    if not chosen:
         return Check(False, "no number in the response")
-    chosen = {"last": found[-1:], "first": found[:1], "any": found}[args.which]
     allowed = max(Fraction(repr(args.tolerance)), Fraction(repr(args.relative)) * max(map(abs, wanted)))
     met = any(abs(value - right) <= allowed for one in chosen for value in _values(one, args) for right in wanted)
     shown = "any number" if args.which == "any" else f"the {args.which} number, {_shown(chosen[0])},"
     return Check(met, f"{shown} {'is' if met else 'is not'} {_shown(Number(wanted[0]))}")
+
+
+_PART = 10_000
+
+
+def _chosen(text: str, args: NumberArgs) -> list[Number]:
+    """The number or numbers that count; for the first and the last, not all of a long text is read."""
+    if args.which == "any":
+        return find_numbers(text, args.decimal)
+    last = args.which == "last"
+    found = find_numbers(text[-_PART:] if last else text[:_PART], args.decimal)
+    # A number at the cut may be half a number; with two of them, the outer one is whole.
+    if len(text) > _PART and len(found) < 2:
+        found = find_numbers(text, args.decimal)
+    return found[-1:] if last else found[:1]
 
 
 def _wanted(given: Input, args: NumberArgs) -> list[Fraction]:

@@ -75,6 +75,15 @@ def test_reading_numbers_never_fails(text: str) -> None:
         find_numbers(text, decimal)
 
 
+def test_the_number_of_a_long_response() -> None:
+    filler = "word " * 5_000
+    assert met("number", f"{filler} 1 {filler} 2 {filler}", value=2)
+    assert met("number", f"{filler} 1 {filler} 2 {filler}", value=1, which="first")
+    assert met("number", "1 then " + "2" * 30_000 + "3", value=1, which="first")
+    assert not met("number", "1 then " + "2" * 30_000 + "3", value=3)
+    assert met("number", f"{filler} 1 {filler} 2 {filler} 12 34", value=34)
+
+
 def test_number_last_first_any() -> None:
     text = "First 3, then 4, so the answer is 12."
     assert met("number", text, value=12)
