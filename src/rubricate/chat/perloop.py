@@ -15,6 +15,8 @@ __all__ = ["PerLoop"]
 
 T = TypeVar("T")
 
+_PATIENCE = 1.0
+
 
 @dataclass(slots=True)
 class _Held(Generic[T]):
@@ -75,13 +77,26 @@ class PerLoop(Generic[T]):
         return client
 
     async def aclose(self) -> None:
-        """Close every client: that of this loop, and those of loops running on other threads."""
+        """Close every client: that of this loop, and those of loops running on other threads.
+
+        A loop that is busy, or that itself waits for this call (a notebook's, in a sync `close`), is not waited for
+        longer than a second: it closes its client when it is free. Who asks for a client meanwhile gets a new one.
+        """
         here = asyncio.get_running_loop()
-        for loop, (_, keeper) in list(self._current().clients.items()):
+        closing: list[asyncio.Future[None]] = []
+        held = self._current()
+        with held.lock:
+            clients = {loop: client for loop, client in held.clients.items() if loop.is_running()}
+            held.clients = {loop: client for loop, client in held.clients.items() if loop not in clients}
+        for loop, (_, keeper) in clients.items():
             if loop is here:
                 await keeper.aclose()
-            elif loop.is_running():
-                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_finish(keeper), loop))
+            else:
+                closing.append(asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_finish(keeper), loop)))
+        if closing:
+            done, _ = await asyncio.wait(closing, timeout=_PATIENCE)
+            for future in done:
+                future.result()
 
 
 async def _keep(held: _Held[T], loop: asyncio.AbstractEventLoop, client: T) -> AsyncGenerator[T, None]:
@@ -89,7 +104,8 @@ async def _keep(held: _Held[T], loop: asyncio.AbstractEventLoop, client: T) -> A
         yield client
     finally:
         with held.lock:
-            held.clients.pop(loop, None)
+            if loop in held.clients and held.clients[loop][0] is client:
+                del held.clients[loop]
         await held.close(client)
 
 
