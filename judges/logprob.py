@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rubricate.chat.base import ChatModel, ChatRequest, Completion, TokenLogprob
+from rubricate.chat.base import ChatModel, ChatRequest, Completion, Finish, TokenLogprob
 from rubricate.data.records import Rollout
 from rubricate.errors import ChatError, RubricateError
 from rubricate.judges.base import ModelJudge, failure, failure_of
@@ -159,6 +159,8 @@ class LogprobJudge(ModelJudge):
             return failure_of(answer)
         if answer.refusal:
             return failure(FailureKind.REFUSAL, f"the model refused: {answer.refusal[:200]}")
+        if answer.finish is Finish.CONTENT_FILTER:
+            return failure(FailureKind.CONTENT_FILTER, "the server's content filter withheld the answer")
         if not answer.logprobs:
             return failure(FailureKind.NO_LOGPROBS, f"{self.model.name} returned no log-probabilities")
         mass = answer_mass(answer.logprobs[0])

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
+from judging import all_met, labels, one_token
 
-from rubricate.chat import MockModel
+from rubricate.chat import Capabilities, ChatRequest, Completion, Finish, MockModel, connect
+from rubricate.chat.timing import remaining
 from rubricate.data.records import Rollout
 from rubricate.errors import ConfigError
-from rubricate.judges import CriterionJudge, HolisticJudge, Router, ScriptedJudge, VerifierJudge, View
+from rubricate.judges import CriterionJudge, HolisticJudge, LogprobJudge, Router, ScriptedJudge, VerifierJudge, View
 from rubricate.judges.router import anything, has_verifier
 from rubricate.rewardmodels import RubricReward
 from rubricate.rubrics import Criterion, Level, NumericScale, OrdinalScale, Rubric, VerifierSpec
@@ -113,3 +117,32 @@ def test_views_that_are_not_plain_functions_have_a_fingerprint() -> None:
 def test_a_holistic_judge_without_attempts_is_refused() -> None:
     with pytest.raises(ConfigError, match="max_attempts"):
         HolisticJudge(MockModel(""), max_attempts=0)
+
+
+async def test_a_filtered_answer_has_no_probability_to_be_read() -> None:
+    yes = one_token(("Yes", 0.9), ("No", 0.1))
+    for finish, score in [(Finish.LENGTH, pytest.approx(0.9)), (Finish.CONTENT_FILTER, None)]:
+        judgement = await LogprobJudge(MockModel(replace(yes, finish=finish))).judge(ROLLOUT, ONE)
+        assert judgement.verdicts[0].score == score
+
+
+class HangsOnce(MockModel):
+    """A model with a prefix cache, whose call on the first criterion never ends."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return replace(super().capabilities, warm_tokens=1)
+
+    async def complete(self, request: ChatRequest) -> Completion:
+        if "C1" in labels(request):
+            async with asyncio.timeout(remaining()):
+                await asyncio.Event().wait()
+        return await super().complete(request)
+
+
+async def test_a_call_that_hangs_while_it_warms_the_cache_does_not_take_its_siblings_with_it() -> None:
+    rubric = Rubric(criteria=tuple(Criterion(id=name, text="Names a bird.") for name in "abcd"))
+    reward = RubricReward(CriterionJudge(connect(HangsOnce(all_met))), rubric, deadline=1.0)
+    verdicts = (await reward.ascore(ROLLOUT)).verdicts
+    assert [verdict.score for verdict in verdicts] == [None, 1.0, 1.0, 1.0]
+    assert verdicts[0].failure is not None and verdicts[0].failure.kind is FailureKind.DEADLINE

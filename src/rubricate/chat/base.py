@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os.path import commonprefix
 
+from rubricate.chat.timing import remaining
 from rubricate.errors import AnswerError, ChatError
 from rubricate.types import Usage
 
@@ -191,12 +192,20 @@ class ChatModel(abc.ABC):
         """Answer requests that share a prefix, each answer or its error in the order of the requests.
 
         Where the back end has a prefix cache and the shared text is long enough to be cached, the first request
-        goes ahead and the others follow when it is answered. Back ends that can compute the prefix once
-        override this.
+        goes ahead and the others follow when it is answered, or when half the time to the deadline is over: one
+        call that hangs must not take its siblings with it. Back ends that can compute the prefix once override
+        this.
         """
         if len(requests) > 2 and self._worth_warming(requests):
-            first = await self._settled(requests[0])
-            return [first, *await asyncio.gather(*(self._settled(request) for request in requests[1:]))]
+            first = asyncio.ensure_future(self._settled(requests[0]))
+            try:
+                left = remaining()
+                await asyncio.wait({first}, timeout=None if left is None else left / 2)
+                if first.done():
+                    first.result()  # a bug is raised before anything else is sent
+                return list(await asyncio.gather(first, *(self._settled(request) for request in requests[1:])))
+            finally:
+                first.cancel()  # where this call is cancelled; an answered one does not mind
         return list(await asyncio.gather(*(self._settled(request) for request in requests)))
 
     async def aclose(self) -> None:
