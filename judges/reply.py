@@ -208,6 +208,8 @@ def _agrees(closing: object, raw: str | float, question: Question) -> bool:
             except ParseError:
                 return False
         return number is not None and abs(number - raw) < 1e-9
+    if closing == raw:
+        return True
     if isinstance(closing, int | float) and not isinstance(closing, bool):
         closing = f"{closing:g}"
     try:

@@ -71,6 +71,13 @@ async def test_a_rating_that_the_judge_copies_from_the_response_is_not_its_own()
     assert overall is not None and overall.score is None
 
 
+@pytest.mark.parametrize("name", ['says "x"', "1.0", "(a)", "C1", "Not met, but: close", "*"])
+async def test_the_closing_verdict_may_be_any_level_as_it_is_spelled(name: str) -> None:
+    criterion = Criterion(id="o", text="Is good.", scale=levels("bad", name))
+    (verdict,) = (await judged(said(name, final={"C1": name}), criterion)).verdicts
+    assert (verdict.score, verdict.raw) == (1.0, name)
+
+
 async def test_a_level_called_not_applicable_is_a_level() -> None:
     criterion = Criterion(id="o", text="Cites well.", scale=levels("not_applicable", "badly", "well"))
     (verdict,) = (await judged(said("not_applicable"), criterion)).verdicts
