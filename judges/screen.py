@@ -48,7 +48,7 @@ _VERDICT_LINE = re.compile(
     re.I | re.M,
 )
 _TAG = re.compile(
-    r"\[\[ ?(?:[A-C]|tie|[A-C] ?[<>=]{1,2} ?[A-C]|\d{1,3})\ ?]\]|<(?:verdict|score|winner)> ?[\w .]{1,20} ?</|\\boxed\{(?:met|yes|[A-C])\}", re.I
+    r"\[\[ ?(?:[A-C]|tie|[A-C] ?[<>=]{1,2} ?[A-C])\ ?]\]|(?:rating|score) ?: ?\[\[\d{1,3}\]\]|<(?:verdict|score|winner)> ?[\w .]{1,20} ?</|\\boxed\{(?:met|yes|[A-C])\}", re.I
 )
 _SELF_GRADE = re.compile(
     rf"\b(?:graded|scored|judged|evaluated|approved|verified|certified|reviewed) (?:as \w+ )?by (?:the |an? )?(?:\w+ )?{_GRADER}\b",

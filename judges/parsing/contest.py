@@ -23,6 +23,7 @@ NOUNS = (
     r"|antwort|respuesta|réponse|risposta|resposta|ответ|回答|答案|回复|助手|响应|选项|応答|답변|응답"
 )
 _ORDINALS = ("first", "second", "third", "fourth", "fifth")
+_PLACES = {word: place for place, word in enumerate(_ORDINALS)} | {"former": 0, "latter": 1}
 _TIE_WORDS = set(
     "tie|tied|draw|equal|equals|equally good|equally bad|both|both equal|both equally good|neither|same|no preference|even"
     "|no difference|no winner|it is a tie|it's a tie|a tie|a draw|the same|both bad|bothbad|tie (bothbad|tie (both bad|comparable"
@@ -36,9 +37,17 @@ _TIE_START = re.compile(
 )
 _TIE_SENTENCE = re.compile(
     r"\b(?:it is|it's|this is|call (?:it|this)|declare (?:it )?|ends? in|result is|verdict is|as) (?:an? )?(?:tie|draw)\b"
-    r"|\b(?:both|they|the two)\b[^.,;]{0,30}\bare (?:\w+ )?(?:tied|equal|equivalent|equally (?:good|strong|matched|helpful|bad))\b"
+    r"|\b(?:both|they|the two|the (?:responses|answers|outputs|assistants))\b[^.,;]{0,30}\bare (?:\w+ )?(?:tied|equal|equivalent|equally (?:good|strong|matched|helpful|bad))\b"
     r"|\bno (?:clear )?winner\b|\bneither (?:\w+ )?is (?:\w+ )?(?:better|superior|stronger)\b",
     re.I,
+)
+_HINT = re.compile(
+    r"better|worse|strong|superior|inferior|weak|prefer|best|worst|win|lose|beats|outperf|surpass|edges|choose|pick|select|favou?r"
+    r"|go with|vote|tie|draw|equal|neither|both|they|the two|besser|mejor|meilleur|更|胜|好|良|优|優|不如|劣|逊|强|いい|よい|더",
+    re.I,
+)
+_PREFERS = re.compile(
+    r"^(?:(?:strongly|slightly|clearly|much|i) )*(?:prefers?|preferred|choose|pick|select|favou?rs?)(?: is)?[ :]+", re.I
 )
 _SIGNS = r"(?:>{1,3}|<{1,3}|={1,3}|≫|≪|≻|≺|≈)"
 _REST = re.compile(
@@ -50,14 +59,14 @@ _REST = re.compile(
 _ALTERNATIVE = re.compile(r"[\]\[)}\"' ]*(?:/|,|\||\bor\b|\band\b|\boder\b|或|&)[\[({\"' ]*", re.I)
 _SECOND_THOUGHT = re.compile(r"\b(?:no|wait|actually|rather|correction|i mean|scratch)\b", re.I)
 _NEGATION = re.compile(r"\b(?:not|never|neither|nor|no|hardly|nicht|pas|without)\b|n't\b|[不没未]", re.I)
-_NOT_ONLY = re.compile(r"\bnot only\b|\bno doubt\b|\bwithout (?:a )?doubt\b", re.I)
+_NOT_ONLY = re.compile(r"\bnot only\b|\bno doubt\b|不如|\bwithout (?:a )?doubt\b", re.I)
 _UNSURE = re.compile(
     r"\b(?:probably|possibly|perhaps|maybe|arguably|likely|not sure|unsure|hard to say|presumably|lean(?:ing)?)\b",
     re.I,
 )
 _ADVERB = (
     r"(?:(?:slightly|much|clearly|far|marginally|significantly|considerably|somewhat|overall|definitely|still|simply|therefore|thus"
-    r"|hence|also|ultimately|the|a|bit|little|by|objectively|generally|obviously|strongly|then|now|not) )*"
+    r"|hence|also|ultimately|the|a|bit|little|by|objectively|generally|obviously|strongly|then|now|not|clear|obvious) )*"
 )
 _GOOD = r"better|stronger|superior|preferable|preferred|best|winner|winning"
 _BAD = r"worse|weaker|inferior|worst|loser"
@@ -144,14 +153,14 @@ class Contest:
             match = pattern.fullmatch(bare)
             if match:
                 return read(match)
-        match = re.fullmatch(rf"(?:the )?({'|'.join(_ORDINALS)})(?: (?:one|{NOUNS}))?", bare, re.I)
+        match = re.fullmatch(rf"(?:the )?({'|'.join(_PLACES)})(?: (?:one|{NOUNS}))?", bare, re.I)
         return self._ordinal(match.group(1)) if match else Unreadable.UNKNOWN
 
     def _of_label(self, match: re.Match[str]) -> str | Unreadable:
         return self._side(match["core"])
 
     def _ordinal(self, word: str) -> str | Unreadable:
-        place = _ORDINALS.index(word.lower())
+        place = _PLACES[word.lower()]
         return self.labels[place] if place < len(self.labels) else Unreadable.UNKNOWN
 
     def _compare(self, match: re.Match[str]) -> str | Unreadable:
@@ -175,7 +184,7 @@ class Contest:
         whole = self.exact(text)
         if whole is not Unreadable.UNKNOWN:
             return whole
-        bare = compact(clean(text)).lstrip(_DECORATION)
+        bare = _PREFERS.sub("", compact(clean(text)).lstrip(_DECORATION))
         if _TIE_START.match(bare):
             return self.tie
         match = self._chain.match(bare)
@@ -209,28 +218,33 @@ class Contest:
             return Unreadable.AMBIGUOUS
         return self._side(match["core"])
 
+    def mentions(self, text: str) -> bool:
+        """Whether a side is named in a text, with its noun or as a capital letter of its own."""
+        return any(match.group() != match["core"] or match["core"].isupper() for match in self._label.finditer(text))
+
     def statements(self, text: str) -> Iterator[Mark[str]]:
         """What sentences say about who is better. Praise of one aspect, questions and suppositions say nothing."""
         for sentence in sentences(text):
             said = sentence.text
-            if said.endswith("?") or cues.OPTIONS.search(said):
+            if said.endswith("?") or not _HINT.search(said):
                 continue
-            standing = Standing.FINAL if cues.CONCLUDES.search(said) else Standing.PLAIN
-            tie = _TIE_SENTENCE.search(said)
-            if tie and not cues.is_hypothetical(said[: tie.end()]) and not _NEGATION.search(_clause_before(said, tie.start())):
-                yield Mark(self.tie, standing, at=sentence.start)
-                continue
-            for pattern, winning in self._statements:
-                for match in pattern.finditer(said):
-                    value = self._judge(said, match, winning)
-                    if value is not None:
-                        yield Mark(value, standing, at=sentence.start)
+            values = self._values(said)
+            if values and not cues.OPTIONS.search(said):
+                standing = Standing.FINAL if cues.CONCLUDES.search(said) else Standing.PLAIN
+                yield from (Mark(value, standing, at=sentence.start) for value in values)
 
-    def _judge(self, said: str, match: re.Match[str], winning: bool) -> str | Unreadable | None:
+    def _values(self, said: str) -> list[str | Unreadable]:
+        tie = _TIE_SENTENCE.search(said)
+        if tie and not cues.is_hypothetical(said[: tie.end()]) and not _NEGATION.search(_clause(said, tie.start())):
+            return [self.tie]
+        found = [self._judge(said, match) for pattern in self._statements for match in pattern.finditer(said)]
+        return [value for value in found if value is not None]
+
+    def _judge(self, said: str, match: re.Match[str]) -> str | Unreadable | None:
         groups = match.groupdict()
         if not _END.match(said, match.end()):
             return None
-        before = _clause_before(said, match.start())
+        before = _clause(said, match.start())
         if cues.SUPPOSES.search(said[: match.start()]) or cues.is_hypothetical(before + match.group()):
             return None
         if cues.is_quotation(before):
@@ -239,28 +253,28 @@ class Contest:
             return Unreadable.AMBIGUOUS
         name = groups.get("noun_core") or groups.get("core")
         side = self._side(name) if name else self._ordinal(groups["place"] or "")
-        bad = bool(groups.get("bad"))
-        if isinstance(side, Unreadable) or winning != bad:
+        if isinstance(side, Unreadable) or not groups.get("bad"):
             return side
         others = [label for label in self.labels if label != side]
         return others[0] if len(others) == 1 else Unreadable.AMBIGUOUS
 
 
-def _clause_before(said: str, end: int) -> str:
+def _clause(said: str, end: int) -> str:
+    """The words of the clause before `end`."""
     start = 0
     for boundary in _CLAUSE.finditer(said, 0, end):
         start = boundary.end()
     return said[start:end]
 
 
-def _statement_patterns(labels: Sequence[str], names: Sequence[str]) -> list[tuple[re.Pattern[str], bool]]:
+def _statement_patterns(labels: Sequence[str], names: Sequence[str]) -> list[re.Pattern[str]]:
     loose = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
     # A bare one-letter label counts in its own case only, since "a" is an article.
     own = {label for label in labels} | {name.upper() if len(name) == 1 else name for name in names}
     strict = "|".join(re.escape(name) for name in sorted(own, key=len, reverse=True))
     side = (
         rf"(?:(?i:(?:the )?(?:{NOUNS})[ _-]?[\"'(\[]*(?P<noun_core>{loose}))|(?<![\w'-])(?P<core>{strict})"
-        rf"|(?i:the (?P<place>{'|'.join(_ORDINALS[: len(labels)])})(?: (?:one|{NOUNS}))?))[\"')\]]*(?!['’\w-])"
+        rf"|(?i:the (?P<place>{'|'.join(_ORDINALS[: len(labels)] + (('former', 'latter') if len(labels) == 2 else ()))})(?: (?:one|{NOUNS}))?))[\"')\]]*(?!['’\w-])"
     )
     other = rf"(?i:(?:the )?(?:(?:{NOUNS})[ _-]?[\"'(\[]*)?(?:{loose}|other(?: one)?|{'|'.join(_ORDINALS)})(?: one)?[\"')\]]*)"
     is_ = r"(?i:is|was|remains|comes out(?: as)?|emerges as|ist|es|est)"
@@ -274,9 +288,11 @@ def _statement_patterns(labels: Sequence[str], names: Sequence[str]) -> list[tup
         rf"(?i:(?:the )?(?:(?:better|best|stronger|preferred|winning|superior)(?: (?:one|of the two|{NOUNS}))?|winner) (?:is|was|remains)"
         rf"(?: \w+ly)?(?: therefore| thus| then)?) {side}",
         rf"(?:(?i:{NOUNS}) ?)?(?<![^\W\u3040-\u9fff\uac00-\ud7af])(?P<noun_core>(?i:{loose})) ?"
+        rf"(?:优于|胜过|好于|强于|優於|(?P<bad>不如|劣于|逊于)) ?(?:(?i:{NOUNS}) ?)?(?i:{loose})",
+        rf"(?:(?i:{NOUNS}) ?)?(?<![^\W\u3040-\u9fff\uac00-\ud7af])(?P<noun_core>(?i:{loose})) ?"
         r"(?:更好|更优|更佳|更胜一筹|胜出|获胜|较好|較好|の(?:方|ほう)が(?:良い|よい|優れている|優れています|いい)|が優れている|이 더 (?:좋|낫|우수)\w*)",
     ]
-    return [(re.compile(form), True) for form in forms]
+    return [re.compile(form) for form in forms]
 
 
 @lru_cache(maxsize=128)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from rubricate.errors import ConfigError, ParseError
 from rubricate.judges.parsing import cues
-from rubricate.judges.parsing.entries import Entry, Ids, Keys, entries_in
+from rubricate.judges.parsing.entries import Entry, Ids, Keys, entries_in, listed_lines
 from rubricate.judges.parsing.fields import is_error
 from rubricate.judges.parsing.listing import entries_in_text
 from rubricate.judges.parsing.marks import Mark, Standing, outcome
@@ -241,11 +242,12 @@ def _gather(
             return None
         _refuse_unusable(reading)
     owners, extra = _assign(entries, ids, index_base, reading.reply)
+    doubted = _doubted(reading, ids, entries)
     values: dict[str, T | Unreadable] = {}
     reasons: dict[str, str] = {}
     for id in ids.ids:
         mine = owners.get(id, [])
-        value = outcome(_marks_of(id, mine, domain, reading))
+        value = Unreadable.AMBIGUOUS if id in doubted else outcome(_marks_of(id, mine, domain, reading))
         reason = next((entry.reason for entry in reversed(mine) if entry.reason), "")
         if not isinstance(value, Unreadable) and reason:
             if domain.contradicted(id, value, reason):
@@ -254,6 +256,17 @@ def _gather(
                 reasons[id] = mend_surrogates(reason)
         values[id] = value
     return _Gathered(values, reasons, extra)
+
+
+def _doubted(reading: Reading, ids: Ids, entries: Sequence[Entry]) -> set[str]:
+    """Identifiers that a correction after the entries speaks of, without a verdict of its own."""
+    first = min(entry.part for entry in entries) if entries else 0
+    corrected = {id for entry in entries if entry.corrects for id in _owners_of(entry, ids)}
+    found: set[str] = set()
+    for part in reading.parts[first:]:
+        for said in cues.corrections(part) if isinstance(part, str) else ():
+            found |= {id for id in ids.ids if re.search(rf"(?<!\w){re.escape(id)}(?!\w)", said, re.I)}
+    return found - corrected - {id for entry in entries if entry.part > first for id in _owners_of(entry, ids)}
 
 
 def _refuse_unusable(reading: Reading) -> None:
@@ -275,6 +288,8 @@ def _entries_of(reading: Reading, ids: Ids, keys: Keys, domain: _Domain[T]) -> l
     for index, part in enumerate(reading.parts):
         if isinstance(part, Structure):
             found += entries_in(part.value, ids, keys, index)
+            listed = listed_lines(part.value, keys)
+            found += entries_in_text(listed, ids, keys, is_value, index) if listed else []
     if found:
         return found
     for index, part in enumerate(reading.parts):
@@ -305,7 +320,9 @@ def _assign(
             indexed.append(entry)
         elif entry.id or entry.name:
             extra.append((entry.id or entry.name or "").strip())
-    if indexed:
+    if indexed and owners:
+        extra += [str(entry.index) for entry in indexed]
+    elif indexed:
         base = ids.base_of([entry.index for entry in indexed if entry.index is not None], index_base)
         if base is None:
             raise ParseError("the reply numbers its verdicts in an unknown way", kind="ambiguous", reply=reply)
@@ -336,7 +353,7 @@ def _by_place(entry: Entry, ids: Ids, owners: dict[str, list[Entry]], reply: str
 def _marks_of(id: str, entries: Sequence[Entry], domain: _Domain[T], reading: Reading) -> list[Mark[T]]:
     marks: list[Mark[T]] = []
     for entry in entries:
-        corrected = bool(marks) and _corrects(reading, entry.part)
+        corrected = entry.corrects or (bool(marks) and _corrects(reading, entry.part))
         for one in entry.fields:
             value = one.value if isinstance(one.value, Unreadable) else domain.read(id, one.value)
             if value in (Unreadable.PLACEHOLDER, Unreadable.UNKNOWN):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 __all__ = [
     "CONCLUDES",
@@ -10,6 +11,7 @@ __all__ = [
     "HEDGES",
     "OPTIONS",
     "SUPPOSES",
+    "corrections",
     "is_hypothetical",
     "is_quotation",
     "is_refusal",
@@ -56,7 +58,7 @@ _SAYS = (
 )
 _HOLDS = (
     r"contains?|contained|includes?|included|ends?(?: (?:with|on|in))?|ended|begins?(?: with)?|opens?(?: with)?|reads?"
-    r"|prints?|printed|adds?|added|puts?|has|had|shows?|asks?(?: for)?|copies|copied|repeats?|displays?|lists?"
+    r"|prints?|printed|adds?|added|puts?|has|had|shows?|asks?(?: for)?|asked(?: for)?|copies|copied|repeats?|displays?|lists?"
 )
 _QUOTATION = _words(
     rf"(?:{_SUBJECTS})(?:'s)?\b[^.!?\n]{{0,60}}\b(?:{_SAYS})",
@@ -82,7 +84,8 @@ OPTIONS = _words(
     "(?:answer|respond|reply|end|conclude|finish) (?:only |just )?with|output (?:either|only|exactly|one|format)",
     "format (?:would|is|was|must|should|asks|wants|requires|given)",
     r"(?:for|as an) example|e\.g\.?|such as|schema|template|placeholder",
-    "(?:the |my )?(?:prompt|instructions?|system message|rubric) (?:wants?|asks?|says?|tells?|requires?|offers?|demands?)",
+    "(?:the |my )?(?:prompt|instructions?|system message|rubric) (?:wants?|wanted|asks?|asked|says?|said|tells?|told"
+    "|requires?|required|offers?|offered|demands?)",
     "i (?:was|am) (?:asked|told|instructed)|(?:as|was|were) (?:told|instructed) to|scale (?:is|runs|goes|from|of)|valid (?:values?|verdicts?|labels?)",
     "entweder|mögliche (?:werte|urteile)|opciones|options possibles",
     foreign="可选|选项|选择其一|選択肢|格式",
@@ -118,12 +121,23 @@ _REFUSALS = re.compile(
     "|평가할 수 없|도와드릴 수 없|не могу (?:оцен|помо)",
     re.I,
 )
+_NO_VERDICT = re.compile(
+    r"\b(?:can(?:'t| not|not)|unable to|won't|will not|refuse to|decline to) (?:give|provide|assign|offer|issue|make)"
+    r" (?:you )?(?:an?|any|this|the) (?:\w+ )?(?:score|rating|grade|verdict|judge?ment|preference)\b",
+    re.I,
+)
 _APOLOGY = re.compile(
     r"\W{0,20}(?:i(?:'m| am) (?:very |so |really )?sorry|sorry|i apologi[sz]e|apologies|unfortunately|as an ai\b[^.\n]{0,60}"
     r"|i (?:can't|cannot|can not|won't|will not|must decline|'m unable|am unable|am not able)|i'm (?:unable|not able)"
     "|es tut mir leid|lo siento|je suis désolé|抱歉|对不起|申し訳|죄송|извините)",
     re.I,
 )
+
+
+def corrections(text: str) -> Iterator[str]:
+    """What stands behind words that announce a correction, each to the end of its line."""
+    for match in CORRECTS.finditer(text):
+        yield text[match.end() : match.end() + 120].partition("\n")[0]
 
 
 def is_hypothetical(clause: str) -> bool:
@@ -158,6 +172,8 @@ def is_refusal(text: str) -> bool:
 
 
 def is_strong_refusal(text: str) -> bool:
-    """Whether the text opens with a refusal: an apology, then what its writer will not do."""
+    """Whether the text opens with a refusal: an apology, then what its writer will not do, or no verdict at all."""
     head = text[:300]
+    if _NO_VERDICT.search(head):
+        return True
     return _APOLOGY.match(head) is not None and _REFUSALS.search(head) is not None

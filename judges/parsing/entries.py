@@ -12,7 +12,7 @@ from rubricate.judges.parsing.marks import Standing
 from rubricate.judges.parsing.text import fold
 from rubricate.narrow import as_array, as_object
 
-__all__ = ["Entry", "Ids", "Keys", "entries_in", "is_scalar"]
+__all__ = ["Entry", "Ids", "Keys", "entries_in", "is_scalar", "listed_lines"]
 
 ID_KEYS = set("id criterionid cid rubricid itemid key code criteriaid".split())
 NAME_KEYS = set(
@@ -54,6 +54,7 @@ class Entry:
         section: text in which the verdict stands, for replies in prose.
         reason: the reason given.
         place: position among unlabelled entries, and how many there are.
+        corrects: it is announced as a correction.
         part: part of the reply.
     """
 
@@ -64,6 +65,7 @@ class Entry:
     section: str = ""
     reason: str = ""
     place: tuple[int, int] | None = None
+    corrects: bool = False
     part: int = 0
 
 
@@ -131,6 +133,18 @@ class Ids:
 def is_scalar(value: object) -> bool:
     """Whether a value can be a verdict by itself."""
     return value is None or isinstance(value, str | bool | int | float)
+
+
+def listed_lines(value: object, keys: Keys) -> str:
+    """Lines of a list of texts ("tone: met", ...) or of one text that stands where the list should, else empty."""
+    record = as_object(value)
+    inner = value
+    if record is not None:
+        inner = next((one for name, one in record.items() if fold_key(name) == fold_key(keys.container)), None)
+    items = as_array(inner)
+    if items is not None and items and all(isinstance(item, str) and ":" in item for item in items):
+        return "\n".join(str(item) for item in items)
+    return inner if isinstance(inner, str) and record is not None else ""
 
 
 def entries_in(value: object, ids: Ids, keys: Keys, part: int = 0) -> list[Entry]:
@@ -215,6 +229,12 @@ def _mapped(name: str, value: object, keys: Keys) -> Entry:
 
 
 def _listed(items: Sequence[object], ids: Ids, keys: Keys, depth: int) -> Iterator[Entry]:
+    pairs = [as_array(item) or () for item in items]
+    if items and all(len(pair) == 2 and isinstance(pair[0], str) and ids.owner(pair[0]) for pair in pairs):
+        yield from (_mapped(str(pair[0]), pair[1], keys) for pair in pairs)
+        return
+    if items and all(isinstance(item, str) and ":" in item for item in items):
+        return
     if items and all(is_scalar(item) for item in items):
         for place, item in enumerate(items):
             yield Entry(fields=[Field("", item, Standing.PLAIN, False, True)], place=(place, len(items)))

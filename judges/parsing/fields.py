@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeVar
 
 from rubricate.judges.parsing.jsonlike import Conflict
@@ -47,6 +48,7 @@ class Field:
     main: bool
 
 
+@lru_cache(maxsize=4096)
 def fold_key(key: str) -> str:
     """A key without case, blanks, `_` and `-`."""
     return _JOINTS.sub("", clean(key).casefold())

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from rubricate.judges.parsing import cues
-from rubricate.judges.parsing.marks import Standing
+from rubricate.judges.parsing.marks import MOST_MARKS, Standing
 
 __all__ = ["Hit", "LabelFinder", "find_tags", "is_foreign_label"]
 
@@ -40,7 +41,7 @@ class Hit:
 
 
 _SEPARATOR = (
-    r"(?P<sep>[\"'\u201d]? ?[:=|\u2192]+>? ?|\u3000| [-\u2013\u2014] | ?-> ?"
+    r"(?P<sep>[\"'\u201d]? ?(?:[是为為は] ?[:]?|[:=|\u2192]+>?) ?| [-\u2013\u2014] | ?-> ?"
     r"| (?:is|was|remains|stays|lautet|ist|es|est)(?: now| therefore| thus| hence| clearly)?(?: ?:)? |(?: ?(?=\n)))"
 )
 _FINAL = set("final finally overall total closing concluding ultimate gesamt final-".split())
@@ -67,7 +68,7 @@ _CJK_RUN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+\Z")
 _CJK_LEAD = re.compile(
     r"(?:因此|所以|综上|综上所述|总之|最终|最終|故|我的|本次|よって|従って|したがって|以上より|따라서|[，,。：:；;])\Z"
 )
-_LONGEST_VALUE = 600
+_LONGEST_VALUE = 300
 _SENTENCE_STOP = re.compile(r"[.!?;|](?:[\"')\]] ?| |$)|[。；]")
 _TOKEN = re.compile(r"[\w'-]+")
 _TRAILING_NEGATION = re.compile(r"\b(?:not|no|never|without|n't)\b(?:\W+\w+){0,2}\W*\Z", re.I)
@@ -90,6 +91,7 @@ class LabelFinder:
         noun = "|".join([rf"(?<![^\W_])(?:{'|'.join(latin)})(?![^\W_])"] + unspaced)
         self._tag_open = re.compile(rf"<((?:final[ _-]?|overall[ _-]?)?(?:{'|'.join(latin)}))>", re.I)
         self._tag_close = re.compile(rf"</((?:final[ _-]?|overall[ _-]?)?(?:{'|'.join(latin)}))>", re.I)
+        self._quoted_key = re.compile(rf"[\"']((?:final_|overall_)?(?:{'|'.join(latin)}))[\"'] ?:", re.I)
         self._label = re.compile(rf"(?P<noun>{noun})(?P<aside> ?[(\[][^()\[\]\n]{{0,40}}[)\]])?{_SEPARATOR}", re.I)
 
     def untag(self, text: str) -> str:
@@ -99,7 +101,9 @@ class LabelFinder:
             name = match.group(1).replace("_", " ")
             return f"\nfinal {name}: " if name.lower() == "answer" else f"\n{name}: "
 
-        return self._tag_close.sub("\n", self._tag_open.sub(opened, text)) if "<" in text else text
+        if "<" in text:
+            text = self._tag_close.sub("\n", self._tag_open.sub(opened, text))
+        return self._quoted_key.sub(r"\1:", text) if '"' in text or "'" in text else text
 
     def find(self, text: str) -> Iterator[Hit]:
         """The labels that count, in order. `text` is plain, with quotations masked."""
@@ -134,7 +138,7 @@ class LabelFinder:
             correction,
             qualified,
             (match["aside"] or "").strip(" ()[]"),
-            any(sign in separator for sign in ":=|>\u2192") or not separator.strip(),
+            any(sign in separator for sign in ":=|>\u2192") or not separator.strip(" 是为為は"),
             noun in self._foreign,
         )
 
@@ -240,7 +244,7 @@ def find_tags(text: str) -> Iterator[tuple[str, int, bool]]:
     A tag in a sentence that lists options, quotes or supposes is an option, and so are several different tags in
     one sentence that names them as alternatives.
     """
-    for match in _BRACKETED.finditer(text):
+    for match in islice(_BRACKETED.finditer(text), MOST_MARKS + 1):
         lead = _current_sentence(_line_before(text, match.start()))
         after = text[match.end() : match.end() + 60]
         optional = (
@@ -253,5 +257,5 @@ def find_tags(text: str) -> Iterator[tuple[str, int, bool]]:
         yield next(group for group in match.groups() if group is not None), match.start(), optional
 
 
-_NEXT_OPTION = re.compile(r"\W{0,3}(?:or|and|oder|ou|o|/|,|或)? ?,? ?(?:\[\[|\\boxed|【)")
-_EARLIER_OPTION = re.compile(r"(?:\]\]|\}|】)\W{0,3}(?:or|and|oder|ou|o|/|,|或)\W{0,3}\Z")
+_NEXT_OPTION = re.compile(r"[^\w\n]{0,2}(?:or|and|oder|ou|o|/|,|\||或)[^\w\n]{0,2}(?:or |and )?(?:\[\[|\\boxed|【)", re.I)
+_EARLIER_OPTION = re.compile(r"(?:\]\]|\}|】)[^\w\n]{0,2}(?:or|and|oder|ou|o|/|,|\||或)[^\w\n]{0,3}(?:or |and )?\Z", re.I)

@@ -5,14 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from rubricate.judges.parsing import cues
 from rubricate.judges.parsing.entries import ID_KEYS, INDEX_KEYS, NAME_KEYS, Entry, Ids, Keys
 from rubricate.judges.parsing.fields import Field, fold_key
 from rubricate.judges.parsing.marks import Standing
-from rubricate.judges.parsing.text import fold
+from rubricate.judges.parsing.text import fold, mask_quotes
 
 __all__ = ["entries_in_text"]
 
-_SEPARATOR_ROW = re.compile(r"^[\s|:+-]*-{2,}[\s|:+-]*$")
+_SEPARATOR_ROW = re.compile(r"^[\s|:+-]*-[\s|:+-]*$")
+_ELEMENT = re.compile(
+    r"<(?:criterion|item|verdict|rubric|entry|result)\s[^<>]{0,80}?(?:id|name|criterion)\s?=\s?[\"']([^\"'<>]{1,80})[\"'][^<>]{0,80}>", re.I
+)
+_TAG = re.compile(r"<(/?)([\w-]{1,40})>")
 _BULLET = re.compile(r"^\s*(?:[-*+•‣◦]\s+|\(?\d{1,3}[.)]\s+)?")
 _ITEM = re.compile(r"^\s*(?:[-*+•‣◦]|\(?\d{1,3}[.)])\s+")
 _KEYED = re.compile(r"^(?P<key>[^\s:=|][^:=|]{0,60}?)\s*[:=]\s*(?P<value>.*)$")
@@ -51,16 +56,33 @@ class _Lines:
             re.I,
         )
 
+        self._inline = re.compile(rf"([,;.])[ ]+(?=(?:{'|'.join(spaced)})(?: ?[:=]| is\b| -))", re.I)
+
     def flush(self) -> None:
         """Close the current entry."""
         if self.current is not None:
             self.found.append(self.current)
         self.current = None
 
+    def spread(self, text: str) -> str:
+        """Each entry on a line of its own: elements of markup, and several entries on one line."""
+        if "<" in text:
+            text = _TAG.sub(self._untag, _ELEMENT.sub(r"\n\1:\n", text))
+        return self._inline.sub(r"\1\n", text)
+
+    def _untag(self, match: re.Match[str]) -> str:
+        name = match.group(2)
+        if match.group(1):
+            return "\n"
+        return f"\n{name}: " if fold_key(name) in self.value_keys or self.ids.owner(name) else "\n"
+
     def take(self, line: str) -> None:
         """Read one line."""
         bare = _BULLET.sub("", line).strip()
         if not bare:
+            return
+        cue = cues.CORRECTS.match(bare)
+        if cue is not None and self._correction(bare[cue.end() :].lstrip(" ,:;.-*")):
             return
         if _CLOSES.match(bare) and self.ids.owner(bare) is None:
             self.flush()
@@ -69,6 +91,15 @@ class _Lines:
             return
         if self.current is not None:
             self.current.section += f"{bare}\n"
+
+    def _correction(self, said: str) -> bool:
+        """A line that announces a correction: it replaces the verdict, or leaves it in doubt."""
+        before = len(self.found)
+        named = self._id.match(said) if said else None
+        if named is not None and self._named(said) and len(self.found) > before:
+            self.found[-1].corrects = True
+            return True
+        return False
 
     def _signed(self, bare: str) -> bool:
         match = _SIGN.match(bare)
@@ -92,7 +123,7 @@ class _Lines:
             self._identify(key, value, new=_ITEM.match(line) is not None)
             return True
         if key in self.value_keys and self.ids.owner(match["key"]) is None:
-            if _ITEM.match(line):
+            if _ITEM.match(line) and self.current is not None and self.current.fields:
                 self.flush()
             self.current = self.current or Entry()
             self.current.fields.append(Field(match["key"], match["value"].strip(), Standing.PLAIN, False, True))
@@ -126,7 +157,9 @@ class _Lines:
             return False
         after = _AFTER_ID.match(bare[match.end() :])
         if after is None:
-            return False
+            after = re.match(r" ?,? ?", bare[match.end() :])
+            if after is None or not after.group() or not self.is_value(bare[match.end() + after.end() :]):
+                return False
         rest = bare[match.end() + after.end() :]
         self.flush()
         if rest and self.is_value(rest):
@@ -178,6 +211,7 @@ def entries_in_text(text: str, ids: Ids, keys: Keys, is_value: Callable[[str], b
         part: part of the reply.
     """
     collector = _Lines(ids, keys, is_value)
+    text = collector.spread(mask_quotes(text, lambda inner: "\n" not in inner))
     table: list[str] = []
     for line in [*text.split("\n"), ""]:
         if line.count("|") >= 2:

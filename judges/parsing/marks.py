@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from rubricate.errors import ParseError
+from rubricate.judges.parsing import cues
 from rubricate.judges.parsing.vocabulary import Unreadable
 
-__all__ = ["MOST_MARKS", "Mark", "Standing", "decide", "outcome"]
+__all__ = ["MOST_MARKS", "Mark", "Standing", "decide", "outcome", "refuse_if_refused", "unreadable"]
 
 T = TypeVar("T")
 MOST_MARKS = 2000
@@ -81,6 +82,12 @@ def decide(marks: Sequence[Mark[T]], reply: str, what: str) -> T:
     if isinstance(value, Unreadable):
         raise unreadable(value, reply, what)
     return value
+
+
+def refuse_if_refused(texts: Sequence[str], reply: str) -> None:
+    """Raise ParseError when a text opens with a refusal: a verdict that follows it is a default, not a judgement."""
+    if any(cues.is_strong_refusal(text) for text in texts):
+        raise ParseError("the judge refused to judge", kind="refusal", reply=reply)
 
 
 def unreadable(why: Unreadable, reply: str, what: str) -> ParseError:

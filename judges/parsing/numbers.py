@@ -13,7 +13,7 @@ from rubricate.judges.parsing.text import clean, compact
 from rubricate.judges.parsing.vocabulary import Unreadable
 from rubricate.narrow import as_array, as_object
 
-__all__ = ["Scale", "numbers_in"]
+__all__ = ["SCALE_PHRASE", "Scale", "numbers_in"]
 
 _NUM = r"[+-]?(?:\d+(?:[.,]\d+)*|\.\d+)"
 _OF = r"/|out of|of|von|sur|de|su|van|av|af|из|من|中|分之"
@@ -51,8 +51,12 @@ _TOP_ASIDE = re.compile(
 _TOP_CUE = re.compile(r"out of|max|von|sur|满|滿|満|/|highest|scale|top|possible|best|\bof\b|\d ?[-–] ?\d", re.I)
 _GLUED = re.compile(r"[\w%°+²³½¼¾⅓⅔]|[.,]\d|[-–](?=\w|$|\s*$)|\^|\*\d")
 _AFTER = re.compile(
-    r" ?(?:$|[.,;:!?)\]}\n–—*\"'(|<。，、（-]"
+    r" ?(?:$|[.,;:!?)\]}\n–—*\"'(|<$。，、（\u2600-\u27bf\U0001f300-\U0001faff-]"
     r"|(?:because|since|as|for|overall|due|given|in total|on an?|on the|with|but|based|weil|da|porque|car|à|à cause)\b)", re.I
+)
+SCALE_PHRASE = re.compile(
+    rf" ?,?\(? ?(?:on|using) an? (?:(?P<top>\d+)-point scale|scale (?:of|from)? ?(?P<from>{_NUM}) ?(?:to|-|–|bis) ?(?P<to>{_NUM}))\)?,? ?",
+    re.I,
 )
 _RANGE_ASIDE = re.compile(rf"({_NUM}) ?(?:-|–|—|to|bis|~|\.\.) ?({_NUM})")
 _TOP_IN_LABEL = re.compile(rf"(?:out of|of|/|max\.?|maximum|von|sur|满分|滿分|満点) ?({_NUM})", re.I)
@@ -125,7 +129,7 @@ class Scale:
         if match is None:
             return self._in_words(bare)
         rest = bare[match.end() :]
-        if _RANGE.match(rest) or rest.lstrip().startswith("+"):
+        if _RANGE.match(rest) or rest.lstrip()[:1] in ("+", "?"):
             return Unreadable.AMBIGUOUS
         if _GLUED.match(rest):
             return Unreadable.AMBIGUOUS if rest[0] in "+-–½¼¾⅓⅔%" else Unreadable.UNKNOWN
@@ -154,8 +158,17 @@ class Scale:
         top = _TOP_IN_LABEL.search(aside) if span is None else None
         if top is not None and _plain(top[1]) != self.high:
             return False
+        said = SCALE_PHRASE.match(rest)
+        if said is not None and not self.named_by(said):
+            return False
         after = _TOP_ASIDE.match(rest)
         return after is None or not _TOP_CUE.search(after.group()) or _plain(after["top"]) == self.high
+
+    def named_by(self, phrase: re.Match[str]) -> bool:
+        """Whether a match of `SCALE_PHRASE` names this scale."""
+        if phrase["top"] is not None:
+            return float(phrase["top"]) == self.high
+        return (_plain(phrase["from"]), _plain(phrase["to"])) == (self.low, self.high)
 
     def _value(self, match: re.Match[str], foreign: bool) -> float | Unreadable:
         top = match["top"]
@@ -181,7 +194,7 @@ class Scale:
             return float(written) if written.count(".") <= 1 else Unreadable.UNKNOWN
         if re.fullmatch(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?", written) and self.high >= 1000:
             return float(written.replace(",", ""))
-        if foreign and re.fullmatch(r"[+-]?\d+,\d+", written):
+        if re.fullmatch(r"[+-]?\d+,\d+", written) and (foreign or re.match(r"[+-]?0,", written)):
             return float(written.replace(",", "."))
         return Unreadable.AMBIGUOUS
 

@@ -16,7 +16,7 @@ __all__ = ["JsonSpan", "find_json", "find_spans", "whole_value"]
 
 _EDGES = " \t\r\n\ufeff\u200b\u200c\u200d\u2060"
 _RUN = re.compile(r"(?:[\[{]\s*)+")
-_OPENING = re.compile(r"\{(?=\s*[\"'\u201c\u201d\u201e\u2018}\w/#,])|\[(?=\s*[{\[])")
+_OPENING = re.compile(r"\{(?=\s*[\"'\u201c\u201d\u201e\u2018}\w/#,])|\[(?=\s*(?:\[\s*)?\{)")
 _ATTEMPT = 40
 
 

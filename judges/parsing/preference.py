@@ -12,7 +12,7 @@ from rubricate.judges.parsing import cues
 from rubricate.judges.parsing.contest import Contest, contest_of
 from rubricate.judges.parsing.fields import find_fields, is_error, marks_of, reason_in
 from rubricate.judges.parsing.labels import LabelFinder, find_tags
-from rubricate.judges.parsing.marks import MOST_MARKS, Mark, Standing, decide, outcome, unreadable
+from rubricate.judges.parsing.marks import MOST_MARKS, Mark, Standing, decide, outcome, refuse_if_refused, unreadable
 from rubricate.judges.parsing.reading import Reading, Structure, read_reply
 from rubricate.judges.parsing.text import mask_quotes, plain, sentences
 from rubricate.judges.parsing.vocabulary import Unreadable
@@ -87,6 +87,7 @@ def parse_preference(
     marks, reasons = _marks(reading, contest, key)
     if not marks:
         return _from_prose(reading, contest)
+    refuse_if_refused(reasons, reply)
     winner = decide(marks, reply, "preference")
     for reason in reasons:
         said = outcome(list(contest.statements(_unquoted(reason, contest))))
@@ -109,7 +110,7 @@ def _marks(reading: Reading, contest: Contest, key: str) -> tuple[list[Mark[str]
             marks += found
             before = ""
         else:
-            marks += _text_marks(part, contest, key, index)
+            marks += _text_marks(part, contest, key, index, bool(marks))
             reasons.append(part)
             before = part[-600:]
     return marks, reasons if len(reasons) < 50 else []
@@ -119,12 +120,14 @@ def _unquoted(text: str, contest: Contest) -> str:
     return mask_quotes(text, lambda inner: len(inner) < 60 and isinstance(contest.exact(inner), str))
 
 
-def _text_marks(text: str, contest: Contest, key: str, part: int) -> list[Mark[str]]:
+def _text_marks(text: str, contest: Contest, key: str, part: int, after: bool) -> list[Mark[str]]:
     finder = _labels(key)
     text = _unquoted(finder.untag(text), contest)
     marks: list[Mark[str]] = []
     since = 0
-    for hit in finder.find(text):
+    for count, hit in enumerate(finder.find(text)):
+        if count == MOST_MARKS:
+            return [Mark(Unreadable.AMBIGUOUS, part=part)]
         if hit.qualified:
             continue
         value = contest.read_text(hit.value)
@@ -135,13 +138,19 @@ def _text_marks(text: str, contest: Contest, key: str, part: int) -> list[Mark[s
         correction = hit.correction or cues.CORRECTS.search(text, since, hit.start) is not None
         marks.append(Mark(value, hit.standing, correction and bool(marks), part, hit.start))
         since = hit.end
-        if len(marks) > MOST_MARKS:
-            break
     for inner, start, optional in find_tags(text):
         value = contest.exact(inner)
         if value is not Unreadable.UNKNOWN and not optional:
             marks.append(Mark(value, Standing.PLAIN, False, part, start))
-    return sorted(marks, key=lambda mark: mark.at)
+            since = max(since, start)
+    marks.sort(key=lambda mark: mark.at)
+    if marks or after:
+        for said in cues.corrections(text[since:]):
+            value = contest.read_text(said.strip(" ,:;.-"))
+            if isinstance(value, str) or contest.mentions(said):
+                found = value if isinstance(value, str) else Unreadable.AMBIGUOUS
+                marks.append(Mark(found, Standing.FINAL, True, part, len(text)))
+    return marks
 
 
 def _from_prose(reading: Reading, contest: Contest) -> str:

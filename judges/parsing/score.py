@@ -11,8 +11,8 @@ from rubricate.errors import ParseError
 from rubricate.judges.parsing import cues
 from rubricate.judges.parsing.fields import find_fields, fold_key, is_error, marks_of, reason_in
 from rubricate.judges.parsing.labels import Hit, LabelFinder, find_tags, is_foreign_label
-from rubricate.judges.parsing.marks import MOST_MARKS, Mark, Standing, decide, outcome, unreadable
-from rubricate.judges.parsing.numbers import Scale
+from rubricate.judges.parsing.marks import MOST_MARKS, Mark, Standing, decide, outcome, refuse_if_refused, unreadable
+from rubricate.judges.parsing.numbers import SCALE_PHRASE, Scale
 from rubricate.judges.parsing.reading import Reading, Structure, read_reply
 from rubricate.judges.parsing.text import compact, mask_quotes, plain, sentences
 from rubricate.judges.parsing.vocabulary import Unreadable
@@ -48,6 +48,9 @@ _OTHER_MEASURES = re.compile(
 )
 _LABELLED = re.compile(
     r"^\W{0,20}(?P<label>[^\W\d][\w /'-]{0,40}?)(?P<aside> ?\([^()\n]{0,40}\))? ?[:=] ?(?P<value>\S.{0,80})$", re.M
+)
+_ONE_VALUE = re.compile(
+    r"\W{0,4}\d[\d.,]* ?(?:stars?|points?|点|點|分|점|★|⭐|/ ?\d+|%)?[\W]{0,4}(?:\([^()]{1,20}\))?\W{0,4}", re.I
 )
 _NUMERIC_LINE = re.compile(r"[\W_]*[+-]?\d[\d.,]*(?: ?(?:/|out of) ?\d[\d.,]*)?%?[\W_]*")
 _GIVEN = re.compile(
@@ -94,6 +97,8 @@ def parse_score(
     scale = Scale(low, high, integer)
     reading = read_reply(reply, quoted)
     marks, reasons = _marks(reading, scale, key)
+    if marks:
+        refuse_if_refused([*reasons, *(part for part in reading.parts if isinstance(part, str))], reply)
     score = decide(marks, reply, "score") if marks else _from_prose(reading, scale)
     for reason in reasons:
         said = outcome([mark for mark in score_marks(plain(reason), scale, key) if mark.standing >= Standing.PLAIN])
@@ -118,7 +123,7 @@ def _marks(reading: Reading, scale: Scale, key: str) -> tuple[list[Mark[float]],
             marks += found
             before = ""
         else:
-            marks += score_marks(part, scale, key, index)
+            marks += score_marks(part, scale, key, index, after=bool(marks))
             before = part[-600:]
     return marks, [reason for reason in reasons if reason]
 
@@ -138,14 +143,26 @@ def _keeps_number(inner: str) -> bool:
     return len(inner) < 40 and re.fullmatch(r"\W*\d+(?:[.,]\d+)?(?: ?(?:/|out of) ?\d+)?\W*", inner) is not None
 
 
-def score_marks(text: str, scale: Scale, key: str, part: int = 0) -> list[Mark[float]]:
-    """Scores that a passage announces by a label or a closing tag."""
+def score_marks(
+    text: str, scale: Scale, key: str, part: int = 0, *, after: bool = False
+) -> list[Mark[float]]:
+    """Scores that a passage announces by a label or a closing tag, and what takes the last one back.
+
+    Args:
+        text: plain text.
+        scale: the scale.
+        key: the label that was asked for.
+        part: part of the reply.
+        after: a score stands in front of the passage.
+    """
     finder = _labels(key)
     text = mask_quotes(finder.untag(text), _keeps_number)
     marks: list[Mark[float]] = []
     qualified: list[Mark[float]] = []
     since = 0
-    for hit in finder.find(text):
+    for count, hit in enumerate(finder.find(text)):
+        if count == MOST_MARKS:
+            return [Mark(Unreadable.AMBIGUOUS, part=part)]
         value = _read_hit(hit, scale, key)
         if value is None:
             continue
@@ -153,8 +170,6 @@ def score_marks(text: str, scale: Scale, key: str, part: int = 0) -> list[Mark[f
         mark = Mark(value, hit.standing, correction and bool(marks), part, hit.start)
         (qualified if hit.qualified else marks).append(mark)
         since = hit.end
-        if len(marks) + len(qualified) > MOST_MARKS:
-            break
     if not marks and len(qualified) == 1:
         marks = qualified
     elif not marks and qualified:
@@ -163,7 +178,15 @@ def score_marks(text: str, scale: Scale, key: str, part: int = 0) -> list[Mark[f
         value = scale.read_text(inner, foreign=False)
         if value is not Unreadable.UNKNOWN and not optional:
             marks.append(Mark(value, Standing.PLAIN, False, part, start))
-    return sorted(marks, key=lambda mark: mark.at)
+            since = max(since, start)
+    marks.sort(key=lambda mark: mark.at)
+    if marks or after:
+        for said in cues.corrections(text[since:]):
+            if any(sign.isdigit() for sign in said):
+                value = scale.read_text(said.strip(" ,:;.-"), foreign=False)
+                found = value if isinstance(value, float) else Unreadable.AMBIGUOUS
+                marks.append(Mark(found, Standing.FINAL, True, part, len(text)))
+    return marks
 
 
 def _read_hit(hit: Hit, scale: Scale, key: str) -> float | Unreadable | None:
@@ -202,8 +225,8 @@ def _whole_marks(text: str, scale: Scale) -> Iterator[Mark[float]]:
         if value is not Unreadable.UNKNOWN:
             yield Mark(value)
             return
-    if len(lines) == 1 and " of " in text:
-        value = scale.read_text(text, foreign=False)
+    if len(lines) == 1 and len(lines[0]) < 80 and (" of " in text or _ONE_VALUE.fullmatch(lines[0])):
+        value = scale.read_text(lines[0], foreign=False)
         if value is not Unreadable.UNKNOWN:
             yield Mark(value)
             return
@@ -223,7 +246,7 @@ def _prose_marks(text: str, scale: Scale) -> Iterator[Mark[float]]:
         yield Mark(Unreadable.AMBIGUOUS)
         return
     for sentence in sentences(compact(text)):
-        said = sentence.text
+        said = _without_scale(sentence.text, scale)
         if not any(sign.isdigit() for sign in said) or said.endswith("?") or cues.OPTIONS.search(said):
             continue
         for match in _FRACTION.finditer(said):
@@ -239,6 +262,14 @@ def _prose_marks(text: str, scale: Scale) -> Iterator[Mark[float]]:
                 and _counts(said, match.end(), end)
             ):
                 yield Mark(scale.read_text(said[match.end() :], foreign=False), at=sentence.start)
+
+
+def _without_scale(said: str, scale: Scale) -> str:
+    """The sentence without "on a scale of 1 to 5"; nothing of it where that is another scale."""
+    phrase = SCALE_PHRASE.search(said)
+    if phrase is None:
+        return said
+    return f"{said[: phrase.start()]} {said[phrase.end() :]}".strip() if scale.named_by(phrase) else ""
 
 
 def _counts(sentence: str, start: int, end: int) -> bool:

@@ -23,6 +23,9 @@ _PASSIVE = re.compile(
 _BARE = re.compile(
     r"\b(?:response|answer|reply|submission|it|this|text|essay|letter|output)\s+(?:\w+ly\s+)?(?P<verb>passes|fails)\s*[.!]?$"
 )
+_NOT_APPLICABLE = re.compile(
+    rf"\b(?:{_THING}|it|this) (?:(?:does not|doesn't|do not|don't) apply|(?:is|are|was) (?:not applicable|inapplicable|n/a))\b"
+)
 _ADVERSE = re.compile(r"fail|violat|break|unmet|unsatisf|unfulfil")
 _CLAUSE = re.compile(
     r"[,;:\u2013\u2014]|\s-\s|\b(?:and|but|so|yet|although|though|because|since|as|which|while|however)\b"
@@ -37,6 +40,7 @@ _NO = re.compile(r"\bno\b")
 _REPORTED = re.compile(
     r"\b(?:claim\w*|asserts?|says?|states?|declares?|insists?|argues?|pretends?|wrote|writes?|suggests?|believes?)(?: that)?\b"
 )
+_FOREIGN_HINT = re.compile(r"kriteri|criteri|critère|критери|满足|滿足|符合|达到|満た|기준")
 _ANY_HINT = re.compile(r"me[et]t|satisf|ful[f]?il|compl[yi]|pass|fail|violat|break|criter|krit", re.I)
 
 # Other languages: a sentence, by its first pattern that fits. The negative forms come first.
@@ -108,8 +112,11 @@ def stances(sentence: str, *, strict: bool = False) -> Iterator[Concept]:
     text = sentence.lower().strip()
     if text.endswith(("?", "？")):
         return
-    if not text.isascii():
+    if _FOREIGN_HINT.search(text):
         yield from _foreign(text)
+    inapplicable = _NOT_APPLICABLE.search(text)
+    if inapplicable and not cues.is_hypothetical(text[: inapplicable.end()]):
+        yield Concept.NOT_APPLICABLE
     if not _ANY_HINT.search(text):
         return
     text = _HARMLESS.sub("", text)

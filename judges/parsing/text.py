@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 __all__ = [
@@ -33,6 +34,7 @@ _TABLE: dict[int, str | None] = (
     | {code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
     | {0x2018: "'", 0x2019: "'", 0x2BC: "'", 0x2212: "-", 0xFE63: "-", 0x2044: "/", 0x2215: "/", 0xFE55: ":"}
 )
+_CONTROL = re.compile(r"[\t\r\x0b\x0c\x1c-\x1e]")
 _FOREIGN_DIGIT = re.compile(r"(?![0-9])\d")
 _BLANKS = re.compile(r" {2,}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -45,7 +47,7 @@ def clean(text: str) -> str:
     """
     text = text.replace("\r\n", "\n")
     if text.isascii():
-        return text.translate({9: " ", 13: "\n", 11: "\n", 12: "\n"})
+        return text.translate(_TABLE) if _CONTROL.search(text) else text
     text = unicodedata.normalize("NFC", text).translate(_TABLE)
     return _FOREIGN_DIGIT.sub(lambda match: str(unicodedata.decimal(match.group())), text)
 
@@ -60,12 +62,21 @@ def mend_surrogates(text: str) -> str:
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
-_EDGES = " \t\n.,;:!?*`'\"()[]{}<>~#|-_\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u300c\u300d\u300e\u300f\u3010\u3011\u3002\u3001\u2013\u2014"
+_EDGES = " \t\n.,;:!?*`'\"()[]{}<>~#|-_\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u300c\u300d\u300e\u300f\u3010\u3011\u3002\u3001\u2013\u2014\u2192"
 _JOINTS = re.compile(r"[\s_\-]+")
 
 
 def fold(text: str) -> str:
     """The text in a form for comparing words: case, edge punctuation, `_`, `-` and blanks do not count."""
+    return _fold_word(text) if len(text) <= 40 else _fold(text)
+
+
+@lru_cache(maxsize=8192)
+def _fold_word(text: str) -> str:
+    return _fold(text)
+
+
+def _fold(text: str) -> str:
     if text.isascii():
         text = text.lower().strip(_EDGES)
     else:

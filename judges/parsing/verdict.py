@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from rubricate.errors import ParseError
 from rubricate.judges.parsing import cues
 from rubricate.judges.parsing.fields import find_fields, is_error, marks_of, reason_in
 from rubricate.judges.parsing.labels import LabelFinder, find_tags
-from rubricate.judges.parsing.marks import MOST_MARKS, Mark, Standing, decide, outcome, unreadable
+from rubricate.judges.parsing.marks import MOST_MARKS, Mark, Standing, decide, outcome, refuse_if_refused, unreadable
 from rubricate.judges.parsing.reading import Reading, Structure, read_reply
 from rubricate.judges.parsing.stance import last_stance, stances
 from rubricate.judges.parsing.synonyms import Concept
@@ -45,7 +46,15 @@ _WEAK = (
     "rating",
     "evaluation",
     "overall",
+    "grade",
+    "level",
+    "label",
+    "class",
+    "category",
+    "choice",
 )
+# "Rating: 1" is a number on some scale, not a yes.
+_NUMERIC = ("rating", "level", "grade", "result", "evaluation", "bewertung", "оценка", "评价", "評価", "overall")
 _FOREIGN = (
     "urteil ergebnis fazit bewertung entscheidung antwort veredicto conclusión resultado respuesta decisión veredito"
     " conclusão verdetto conclusione esito conclusion résultat décision réponse oordeel"
@@ -57,12 +66,16 @@ _WRONG = re.compile(
 )
 _LEADING = re.compile(
     r"^(?:\W|\d+[.)])*(?:(?:so|thus|therefore|hence|overall|ultimately|finally|in (?:conclusion|summary|short)|to (?:conclude|sum up)"
-    r"|i(?:'d| would)? (?:say|conclude|judge (?:it|this)(?: as)?|vote|rule)(?: that)?|it is|it's|this is|the (?:answer|verdict|criterion) is|criterion"
+    r"|i(?:'d| would)? (?:say|conclude|judge (?:it|this)(?: as)?|vote|rule)(?: that)?|it is|it's|this is|that is|that's|criterion"
+    r"|(?:the|this) (?:answer|verdict|criterion|requirement|response|reply|proof|claim|statement|argument|solution|code|output"
+    r"|submission|essay|text|result|rating|grade) (?:is|was|remains)|i(?:'d| would)? (?:give|rate|call|consider|find|deem|mark|grade)"
+    r" (?:it|this|that|the (?:criterion|response|answer|requirement|condition))(?: as| to be| an?)?"
     r"|also|daher|somit|donc|por tanto)\b[\s,:]*)+",
     re.I,
 )
 
 
+@lru_cache(maxsize=64)
 def verdict_labels(key: str) -> LabelFinder:
     """Labels that announce a verdict."""
     return LabelFinder([key.replace("_", " "), *_STRONG, *_WEAK], _FOREIGN)
@@ -91,6 +104,7 @@ def parse_verdict(
     finder = verdict_labels(key)
     marks, reasons = _marks(reading, words, finder, key)
     if marks:
+        refuse_if_refused(reasons, reply)
         verdict = decide(marks, reply, "verdict")
     else:
         verdict, reasons = _from_prose(reading, words, finder), []
@@ -114,7 +128,7 @@ def _marks(reading: Reading, words: Vocabulary, finder: LabelFinder, key: str) -
             marks += found
             before = ""
         else:
-            marks += text_marks(part, words, finder, index)
+            marks += text_marks(part, words, finder, index, after=bool(marks))
             reasons.append(part)
             before = part[-600:]
     return marks, reasons if len(reasons) < 50 else []
@@ -124,27 +138,47 @@ def _unquoted(text: str, words: Vocabulary) -> str:
     return mask_quotes(text, lambda inner: len(inner) < 60 and isinstance(words.exact(inner), str))
 
 
-def text_marks(text: str, words: Vocabulary, finder: LabelFinder, part: int = 0) -> list[Mark[str]]:
-    """Verdicts that a passage announces by a label or a closing tag."""
+def text_marks(
+    text: str, words: Vocabulary, finder: LabelFinder, part: int = 0, *, after: bool = False
+) -> list[Mark[str]]:
+    """Verdicts that a passage announces by a label or a closing tag, and what takes the last one back.
+
+    Args:
+        text: plain text.
+        words: the verdicts.
+        finder: the labels.
+        part: part of the reply.
+        after: a verdict stands in front of the passage.
+    """
     text = _unquoted(finder.untag(text), words)
     marks: list[Mark[str]] = []
     since = 0
-    for hit in finder.find(text):
+    for count, hit in enumerate(finder.find(text)):
+        if count == MOST_MARKS:
+            return [Mark(Unreadable.AMBIGUOUS, part=part)]
         value = _read_phrase(hit.value, words)
         if value is Unreadable.PLACEHOLDER or (hit.qualified and not isinstance(value, str)):
+            continue
+        if words.polar and hit.noun in _NUMERIC and hit.value.strip(" *\"'")[:1].isdigit():
             continue
         if value is Unreadable.UNKNOWN and not (hit.colon and hit.noun in _STRONG and len(hit.value.strip()) < 40):
             continue
         correction = hit.correction or cues.CORRECTS.search(text, since, hit.start) is not None
         marks.append(Mark(value, hit.standing, correction and bool(marks), part, hit.start))
         since = hit.end
-        if len(marks) > MOST_MARKS:
-            break
     for inner, start, optional in find_tags(text):
         value = words.exact(inner)
         if isinstance(value, str) and not optional:
             marks.append(Mark(value, Standing.PLAIN, False, part, start))
-    return sorted(marks, key=lambda mark: mark.at)
+            since = max(since, start)
+    marks.sort(key=lambda mark: mark.at)
+    if marks or after:
+        for said in cues.corrections(text[since:]):
+            value = words.read_text(said.strip(" ,:;.-"))
+            if isinstance(value, str) or words.named(said):
+                named = value if isinstance(value, str) else Unreadable.AMBIGUOUS
+                marks.append(Mark(named, Standing.FINAL, True, part, len(text)))
+    return marks
 
 
 def _read_phrase(text: str, words: Vocabulary) -> str | Unreadable:
@@ -197,9 +231,9 @@ def _no_verdict(reading: Reading, words: Vocabulary, text: str, said: bool) -> P
 
 def _said(text: str) -> Iterator[tuple[Concept, int]]:
     for sentence in sentences(text):
-        if cues.OPTIONS.search(sentence.text) is None:
-            for concept in stances(sentence.text):
-                yield concept, sentence.start
+        said = list(stances(sentence.text))
+        if said and cues.OPTIONS.search(sentence.text) is None:
+            yield from ((concept, sentence.start) for concept in said)
 
 
 def _bare_marks(text: str, words: Vocabulary) -> Iterator[Mark[str]]:
@@ -221,11 +255,15 @@ def _bare_marks(text: str, words: Vocabulary) -> Iterator[Mark[str]]:
 
 
 def _bare_value(sentence: str, words: Vocabulary) -> str | Unreadable:
-    if sentence.endswith(("?", "？")) or cues.OPTIONS.search(sentence) or cues.SUPPOSES.search(sentence):
+    if sentence.endswith(("?", "？")):
         return Unreadable.UNKNOWN
-    stripped = _LEADING.sub("", sentence)
     value = words.read_text(sentence)
-    return words.read_text(stripped) if value is Unreadable.UNKNOWN and stripped != sentence else value
+    if value is Unreadable.UNKNOWN:
+        stripped = _LEADING.sub("", sentence)
+        value = words.read_text(stripped) if stripped != sentence else value
+    if value is not Unreadable.UNKNOWN and (cues.OPTIONS.search(sentence) or cues.SUPPOSES.search(sentence)):
+        return Unreadable.UNKNOWN
+    return value
 
 
 def _qualified_by(sentence: str, following: str, value: str, words: Vocabulary) -> bool:
@@ -244,7 +282,7 @@ def takes_back(reason: str, verdict: str, words: Vocabulary, finder: LabelFinder
     last: Concept | None = None
     for sentence in sentences(text):
         last = last_stance(sentence.text, strict=True) or last
-        for match in _WRONG.finditer(sentence.text):
+        for match in _WRONG.finditer(sentence.text) if " be " in sentence.text else ():
             if words.exact(match["word"].split()[-1]) == verdict:
                 return True
     said = _of_concept(last, words)

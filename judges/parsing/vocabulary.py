@@ -32,7 +32,13 @@ _YES_NO = set("yes y no n true false ja nein oui non sí si sim não nee hai は
 _YES_NO |= set("是 否 不是 да нет 예 아니오".split())
 _REST = re.compile(
     r" ?(?:$|[.,;:!?)\]}\"'(\u2013\u2014|>\u3002\u3001\u201d\u300d\u3011-]|\n"
-    r"|(?:because|since|as|due|given|weil|da|porque|ya que|parce que|car|perché)\b)"
+    r"|(?:because|since|as|due|given|yet|at all|in full|overall|weil|da|porque|ya que|parce que|car|perché)\b)"
+)
+_JOINT = re.compile(r" ?(?:[:=?,;/\u2013\u2014]|-+>? |\u2192) ?")
+_AS_VERB = re.compile(r" (?:the|all|its|their|his|her|this|that|these|with|an?|every|each|most|only|some|both|two|three|no|by)\b", re.I)
+_REASON = re.compile(r"\b(?:because|since|as|for|due|given|weil|da|porque|car)\b|[\u2013\u2014:;]| - ", re.I)
+_SECOND_THOUGHT = re.compile(
+    r"\b(?:no|wait|actually|rather|make (?:it|that)|correction|i mean|on second thoughts?|scratch|or maybe|or perhaps|should be)\b", re.I
 )
 _SENTENCE_END = re.compile(r"[.!?](?=\s|$)|[\u3002\n]")
 _PARENTHESIS = re.compile(r"\([^()]{0,400}\)")
@@ -78,6 +84,7 @@ class Vocabulary:
             for concept, choice in zip(concepts, self.choices, strict=True)
             if concept is not None and concepts.count(concept) == 1
         }
+        self._longest = max(60, *(2 * len(choice) + 20 for choice in self.choices))
         self._pair_up(folded)
         words = sorted({*self._exact, *SYNONYMS}, key=len, reverse=True)
         negations = "|".join(re.escape(word) for word in sorted(NEGATIONS, key=len, reverse=True))
@@ -114,6 +121,8 @@ class Vocabulary:
         bare = text.strip()
         if bare in self.choices:
             return bare
+        if len(bare) > self._longest:
+            return Unreadable.UNKNOWN
         word = fold(text)
         if word in self._exact:
             choice = self._exact[word]
@@ -183,11 +192,40 @@ class Vocabulary:
         if self._is_option_list(rest):
             return Unreadable.PLACEHOLDER
         rest = rest.lstrip(_CLOSERS)
+        if isinstance(label, str):
+            return self._with_rest(label, match.group(), rest)
+        return label if _REST.match(rest) else Unreadable.UNKNOWN
+
+    def _with_rest(self, label: str, word: str, rest: str) -> str | Unreadable:
+        """The verdict in front of `rest`: a remark, a sign that repeats it, or the answer to "Met: ..."."""
+        beside = self._start.match(rest.lstrip(" "))
+        if beside and not (word[-1].isalnum() and beside.group()[0].isalnum()):
+            if self.exact(beside.group()) != label:
+                return Unreadable.AMBIGUOUS
+            rest = rest.lstrip(" ")[beside.end() :].lstrip(_CLOSERS)
         if not _REST.match(rest):
             return Unreadable.AMBIGUOUS if cues.HEDGES.match(rest.lstrip(" ")) else Unreadable.UNKNOWN
-        if isinstance(label, Unreadable):
-            return label
-        return Unreadable.AMBIGUOUS if self._contradicted(label, fold(match.group()), rest) else label
+        joint = _JOINT.match(rest)
+        second = self._start.match(rest[joint.end() :].lstrip(_AROUND)) if joint else None
+        if joint and second:
+            found = self._answered(label, second, question=joint.group().strip()[:1] in (":", "=", "?"))
+            if found is not None:
+                return found
+        return Unreadable.AMBIGUOUS if self._contradicted(label, fold(word), rest) else label
+
+    def _answered(self, label: str, second: re.Match[str], *, question: bool) -> str | Unreadable | None:
+        """What "Met: no" or "met, unmet" come to, None when the second word is only the start of a remark."""
+        value = self.exact(second.group())
+        following = second.string[second.end() :]
+        if fold(second.group()) in _YES_NO:
+            if not question or not _REST.match(following):
+                return None
+            if label == self.of_concept(Concept.MET):
+                return value
+            return label if value == self.of_concept(Concept.MET) else Unreadable.AMBIGUOUS
+        if value == label or value is Unreadable.UNKNOWN or _AS_VERB.match(following):
+            return None
+        return Unreadable.AMBIGUOUS
 
     def _without_start(self, text: str, bare: str) -> Unreadable:
         if _TEMPLATE.match(text.strip()):
@@ -215,9 +253,14 @@ class Vocabulary:
         if cues.HEDGES.search(remark[:40]) or _EXCEPT.search(remark):
             return True
         aside = _PARENTHESIS.sub("", remark)
-        if any(self.exact(found.group()) != label for found in self._named.finditer(aside)):
-            return True
-        but = _BUT.search(aside)
+        cut = _REASON.search(aside)
+        near = aside[: min(cut.start() if cut else 60, 60)]
+        thought = _SECOND_THOUGHT.search(aside)
+        for start, stop in ((0, len(near)), (thought.end() if thought else len(aside), len(aside))):
+            for found in self._named.finditer(aside, start, stop):
+                if self.exact(found.group()) != label and not _AS_VERB.match(aside, found.end()):
+                    return True
+        but = _BUT.search(aside) if label != self.of_concept(Concept.UNMET) else None
         if but and _ADVERSE.search(aside, but.end()):
             return True
         return word in _YES_NO and self.polar and self._answers_otherwise(label, remark)

@@ -164,7 +164,7 @@ FAILED = [
     ("The response is well written and covers the topic.", "unparsable"),
     ("We met the author yesterday.", "unparsable"),
     ("I can't assist with grading this.", "refusal"),
-    ("I'm sorry, but I cannot evaluate this content. Verdict: none", "unparsable"),
+    ("I'm sorry, but I cannot evaluate this content. Verdict: none", "refusal"),
     ('{"error": "content filtered"}', "refusal"),
     ("\u7533\u3057\u8a33\u3054\u3056\u3044\u307e\u305b\u3093\u304c\u3001\u8a55\u4fa1\u3067\u304d\u307e\u305b\u3093\u3002", "refusal"),
     ("\u57fa\u672c\u7b26\u5408", "ambiguous"),
