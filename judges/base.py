@@ -14,6 +14,7 @@ from rubricate.errors import (
     BudgetError,
     ChatError,
     CircuitOpenError,
+    ConfigError,
     ContextOverflowError,
     DeadlineError,
     ParseError,
@@ -53,6 +54,7 @@ _KINDS: tuple[tuple[type[RubricateError], FailureKind], ...] = (
     (ContextOverflowError, FailureKind.OVERFLOW),
     (RequestError, FailureKind.REQUEST),
     (VerifierError, FailureKind.VERIFIER),
+    (ConfigError, FailureKind.REQUEST),
     (ChatError, FailureKind.SERVER),
 )
 

@@ -12,7 +12,7 @@ from rubricate.judges.parsing import find_json, parse_score
 from rubricate.judges.view import View
 from rubricate.narrow import as_object
 from rubricate.prompts import Prompt, load_prompt
-from rubricate.rubrics import Criterion, Polarity
+from rubricate.rubrics import Criterion, Polarity, Rubric
 from rubricate.types import Failure, FailureKind, Judgement, Usage, Verdict
 
 __all__ = ["HolisticJudge", "LikertJudge"]
@@ -80,9 +80,14 @@ class HolisticJudge(ModelJudge):
         """Whether the instructions speak of criteria."""
         return {"criteria": self.with_rubric}
 
+    def check(self, rubric: Rubric) -> None:
+        """Raises ConfigError for a rubric with veto criteria, which one rating cannot enforce."""
+        _refuse_vetoes(rubric.criteria)
+
     async def judge_criteria(self, rollout: Rollout, criteria: Sequence[Criterion]) -> Judgement:
         """The overall verdict."""
         try:
+            _refuse_vetoes(criteria)
             material = self.material(rollout)
             shared = self.prompt.render("shared", material.values())
         except RubricateError as error:
@@ -123,6 +128,15 @@ class LikertJudge(HolisticJudge):
     """
 
     with_rubric = False
+
+
+def _refuse_vetoes(criteria: Sequence[Criterion]) -> None:
+    vetoes = [criterion.id for criterion in criteria if criterion.veto]
+    if vetoes:
+        raise ConfigError(
+            f"one rating for the whole response cannot enforce the veto of {', '.join(vetoes)}",
+            hint="judge criterion by criterion, or drop `veto`",
+        )
 
 
 def _item(criterion: Criterion) -> dict[str, str]:

@@ -18,11 +18,21 @@ View = Callable[[Rollout], str]
 def final_answer(rollout: Rollout) -> str:
     """The text of the last assistant turn that has any, reasoning stripped. The default view."""
     if isinstance(rollout.response, str):
-        return strip_reasoning(rollout.response)
+        return _visible(rollout.response)
     for turn in reversed(rollout.response):
-        if turn.role == "assistant" and (text := strip_reasoning(turn.content)).strip():
+        if turn.role == "assistant" and (text := _visible(turn.content)).strip():
             return text
     return ""
+
+
+def _visible(text: str) -> str:
+    """The text without reasoning. A block that opens in mid-answer and never closes stays: it is no reasoning, and
+    dropping it would let a response hide its end from the judge."""
+    shown = strip_reasoning(text)
+    # Closing the text once more changes nothing only where a block is open at its end.
+    if shown.strip() and shown != text and strip_reasoning(text + "</think>") == shown:
+        return text
+    return shown
 
 
 def trajectory(rollout: Rollout) -> str:

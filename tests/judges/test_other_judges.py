@@ -22,6 +22,7 @@ from rubricate.judges import (
     VerifierJudge,
     answer_mass,
     build_judge,
+    final_answer,
 )
 from rubricate.judges.router import anything, has_verifier
 from rubricate.rewardmodels import RubricReward
@@ -201,3 +202,28 @@ def test_a_rubric_that_cannot_be_judged_is_refused_before_anything_is_paid_for()
     with pytest.raises(ConfigError, match="no judge takes"):
         RubricReward(only_hard_rules, ONE)
     assert not model.requests
+
+
+async def test_one_rating_cannot_enforce_a_veto() -> None:
+    rubric = Rubric(
+        criteria=(Criterion(id="fatal", text="Recommends poison.", polarity=Polarity.PENALTY, veto=True),)
+    )
+    judge = HolisticJudge(MockModel('{"reason": "Fine.", "rating": 9}'))
+    with pytest.raises(ConfigError, match="fatal"):
+        RubricReward(judge, rubric, aggregation="rar_implicit")
+    judgement = await judge.judge(ROLLOUT, rubric)  # a row's own rubric is not seen before
+    assert judgement.overall is not None and judgement.overall.score is None
+
+
+@pytest.mark.parametrize(
+    ("response", "shown"),
+    [
+        ("<think>secret</think>Answer.", "Answer."),
+        ("Answer. <think>secret</think>", "Answer."),
+        ("<think>never closed", ""),
+        ("Good. <think> Bad end.", "Good. <think> Bad end."),
+        ("Plain.", "Plain."),
+    ],
+)
+def test_the_final_answer_hides_reasoning_and_nothing_else(response: str, shown: str) -> None:
+    assert final_answer(Rollout("Hi", response)) == shown
