@@ -10,6 +10,7 @@ import pytest
 from rubricate.cli.checks import RubricCheck
 from rubricate.cli.inputs import Inputs
 from rubricate.errors import FormatError, RubricateError
+from rubricate.judges import build_judge
 from rubricate.rewardmodels import preset
 
 CODE = {"id": "short", "text": "Short.", "channel": "format", "verifier": {"name": "words", "args": {"max": 5}}}
@@ -95,7 +96,7 @@ def test_a_rubric_that_cannot_be_used_is_found_in_the_survey(tmp_path: Path, cri
         {"prompt": "p", "response": "x", "rubric": {"criteria": [criterion]}},
     )
     with pytest.raises(RubricateError, match=says) as caught:
-        Inputs(data).survey(check=RubricCheck(preset("weighted")))
+        Inputs(data).survey(check=RubricCheck(build_judge(None), preset("weighted")))
     assert "d.jsonl:2" in caught.value.message
 
 

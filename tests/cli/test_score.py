@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.cli.conftest import Run, Write, records
 
+from rubricate.cli import journal as journal_module
+from rubricate.cli import score as score_module
 from rubricate.cli.journal import Journal, journal_path
+from rubricate.cli.scoring import Scored, score_units
 from rubricate.data.io import read_rows
 
 YES = ("--judge", "mock:p=0.75", "--mode", "logprob", "--quiet")
@@ -42,12 +48,15 @@ def test_the_summary_says_what_it_came_to(write: Write, rubric: Path, run: Run) 
 
 
 def test_what_nobody_decides_is_unscored_and_the_exit_code_says_so(write: Write, rubric: Path, run: Run) -> None:
-    result = run("score", write("d.jsonl", *ROWS[:3]), "--rubric", rubric, "--judge", "none", "--quiet")
+    rows = [{**ROWS[0], "id": str(n)} for n in range(30)]
+    result = run("score", write("d.jsonl", *rows), "--rubric", rubric, "--judge", "none", "--quiet")
     assert result.exit_code == 1
-    assert "3 of 3 responses could not be scored" in result.stderr
+    assert "30 checks have no verifier" in result.stderr
+    assert "30 of 30 responses could not be scored" in result.stderr
     found = records(Path("d.rewards.jsonl"))
-    assert [value(record) for record in found] == [None] * 3
+    assert [value(record) for record in found] == [None] * 30
     assert all(record["failure"] for record in found)
+    assert "again" not in result.stderr and not list(Path().glob("*.journal"))
 
 
 def test_groups_keep_their_ids_and_lines(write: Write, rubric: Path, run: Run) -> None:
@@ -167,6 +176,45 @@ def test_bad_input_is_one_line_and_a_hint(
     assert result.stderr.startswith("error: ")
     assert "Traceback" not in result.output
     assert not list(Path().glob("*.journal"))
+
+
+def test_a_pipe_is_refused(run: Run, rubric: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    result = run("score", tmp_path / "pipe.jsonl", "--rubric", rubric, *YES)
+    assert result.exit_code == 2
+    assert "save it to a file" in result.stderr
+
+
+def test_data_that_changes_under_the_run_is_found_out(
+    write: Write, rubric: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = write("d.jsonl", *ROWS)
+    whole = score_units
+
+    async def meddling(*arguments: Any, **options: Any) -> Scored:
+        scored = await whole(*arguments, **options)
+        write("d.jsonl", *ROWS[1:])
+        return scored
+
+    with monkeypatch.context() as patch:
+        patch.setattr(score_module, "score_units", meddling)
+        result = run("score", data, "--rubric", rubric, *YES)
+    assert result.exit_code == 2
+    assert "changed while it was scored" in result.stderr
+    assert run("score", data, "--rubric", rubric, *YES).exit_code == 0
+    assert [record["id"] for record in records(Path("d.rewards.jsonl"))] == [row["id"] for row in ROWS[1:]]
+
+
+def test_a_full_disk_is_an_error_that_says_what_is_kept(
+    write: Write, rubric: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(file: int, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(journal_module.os, "write", full)
+    result = run("score", write("d.jsonl", *ROWS), "--rubric", rubric, *YES)
+    assert result.exit_code == 2
+    assert "No space left" in result.stderr and "Traceback" not in result.stderr
 
 
 def test_debug_shows_the_traceback(run: Run) -> None:

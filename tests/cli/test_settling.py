@@ -44,6 +44,9 @@ class Scripted:
         kind = FailureKind(told)
         return Verdict.failed(criterion.id, Failure(kind, FailureCause.INFRASTRUCTURE, "why"), judge=judge)
 
+    def check(self, rubric: Rubric) -> None:
+        return None
+
     async def aclose(self) -> None:
         return None
 

@@ -50,6 +50,13 @@ def _reported(debug: bool) -> Generator[None, None, None]:
         raise typer.Exit(2) from None
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if debug:
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        raise typer.Exit(2) from None
 
 
 def _show_version(value: bool) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pydantic import ValidationError
-
 from rubricate.cli.inputs import Unit
+from rubricate.data.records import Rollout
 from rubricate.errors import FormatError, RubricateError
-from rubricate.judges.verifiers import get_verifier
 from rubricate.rewardmodels import Aggregation, value_range
-from rubricate.rubrics import Criterion
+from rubricate.rubrics import Rubric
+from rubricate.types import Judge
 
 __all__ = ["RubricCheck"]
 
@@ -16,13 +15,13 @@ REMEMBERED = 10_000
 
 
 class RubricCheck:
-    """Checks the rubric of a response: weights that the aggregation can use, verifiers that exist and take their
-    arguments.
+    """Checks the rubric of a response: weights that the aggregation can use, criteria that the judge can decide.
 
     Calling it raises FormatError with the row's line; a rubric that was checked is not checked again.
     """
 
-    def __init__(self, aggregation: Aggregation) -> None:
+    def __init__(self, judge: Judge[Rollout, Rubric], aggregation: Aggregation) -> None:
+        self._judge = judge
         self._aggregation = aggregation
         self._seen: set[str] = set()
 
@@ -32,27 +31,11 @@ class RubricCheck:
             return
         try:
             value_range(self._aggregation, unit.rubric)
-            for criterion in unit.rubric.criteria:
-                _check_verifier(criterion)
+            self._judge.check(unit.rubric)
         except RubricateError as error:
-            message = error.message or "cannot be used"
-            raise FormatError(message, source=source, line=unit.line, field="rubric", hint=error.hint) from None
+            raise FormatError(
+                error.message, source=source, line=unit.line, field="rubric", hint=error.hint
+            ) from None
         if len(self._seen) >= REMEMBERED:
             self._seen.clear()
         self._seen.add(name)
-
-
-def _check_verifier(criterion: Criterion) -> None:
-    if criterion.verifier is None:
-        return
-    found = get_verifier(criterion.verifier.name)
-    try:
-        found.args.model_validate(criterion.verifier.args)
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise FormatError(
-            f"criterion {criterion.id!r}: verifier {found.name!r}"
-            + (f", argument {field!r}" if field else "")
-            + f": {first['msg']}"
-        ) from None

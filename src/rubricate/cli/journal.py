@@ -165,9 +165,15 @@ class Journal:
     def _write(self, value: Mapping[str, object]) -> None:
         data = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         raw = data.encode("utf-8", "surrogatepass") + b"\n"
-        written = os.write(self._file, raw)
-        while written < len(raw):  # a full disk or a signal can cut a write short
-            written += os.write(self._file, raw[written:])
+        try:
+            written = os.write(self._file, raw)
+            while written < len(raw):  # a signal can cut a write short
+                written += os.write(self._file, raw[written:])
+        except OSError as error:
+            raise ConfigError(
+                f"{self.path} cannot be written: {error.strerror}",
+                hint="what is in it is kept; run the same command again when there is room",
+            ) from None
         self._end += len(raw)
         self._dirty = True
         if time.monotonic() - self._synced >= SYNC_SHARE * self._sync_cost:

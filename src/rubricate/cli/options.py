@@ -11,6 +11,51 @@ import typer
 
 from rubricate.errors import ConfigError
 
+__all__ = [
+    "Budget",
+    "ByResponse",
+    "Columns",
+    "Concurrency",
+    "Data",
+    "Deadline",
+    "Debug",
+    "DemoJudge",
+    "DryRun",
+    "Folder",
+    "Judge",
+    "JudgeMode",
+    "Limit",
+    "Lossy",
+    "MinCoverage",
+    "Missing",
+    "Mode",
+    "NoModel",
+    "OnFailure",
+    "OnMissing",
+    "Out",
+    "Page",
+    "PageRows",
+    "PerCall",
+    "Preset",
+    "Prices",
+    "Quiet",
+    "ReadAs",
+    "RequestRate",
+    "Restart",
+    "RubricColumn",
+    "RubricFile",
+    "Seen",
+    "Source",
+    "Target",
+    "TokenBudget",
+    "TokenRate",
+    "View",
+    "WriteAs",
+    "read_columns",
+    "read_per_call",
+    "read_prices",
+]
+
 
 class Mode(enum.StrEnum):
     """How the judge works; see `rubricate.judges.build_judge`."""

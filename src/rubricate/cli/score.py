@@ -20,8 +20,8 @@ from rubricate.cli.records import as_text, check_parquet, parse_reward, reward_r
 from rubricate.cli.scoring import Scored, score_units
 from rubricate.cli.settling import Settler
 from rubricate.cli.summary import Tally, table
-from rubricate.errors import ConfigError
-from rubricate.judges import build_judge
+from rubricate.errors import ConfigError, FormatError
+from rubricate.judges import CriteriaJudge, build_judge
 from rubricate.rewardmodels import Aggregation, RubricReward, preset
 from rubricate.types import Reward
 
@@ -91,11 +91,15 @@ def run_score(options: ScoreOptions) -> int:
         limit=options.limit,
     )
     _check_out(options)
-    survey = inputs.survey(options.per_call, check=RubricCheck(aggregation))
+    stamp = _stamp(options.data)
+    judge = build_judge(
+        _model(options), mode=options.judge_mode, criteria_per_call=options.criteria_per_call, view=options.view
+    )
+    survey = inputs.survey(options.per_call, check=RubricCheck(judge, aggregation))
     if options.dry_run:
         print(table(_estimate(survey)))
         return 0
-    reward = _reward_model(options, aggregation, survey)
+    reward = _reward_model(options, judge, aggregation, survey)
     began = time.monotonic()
     with Journal(journal_path(options.out), _settings(options, inputs, reward), restart=options.restart) as journal:
         if len(journal) and not options.quiet:
@@ -109,6 +113,12 @@ def run_score(options: ScoreOptions) -> int:
                 file=sys.stderr,
             )
             raise KeyboardInterrupt from None
+        if _stamp(options.data) != stamp:
+            raise FormatError(
+                "the file was changed while it was scored",
+                source=str(options.data),
+                hint="run the same command again: rows that are the same are not scored again",
+            )
         return _Finish(options, inputs, journal, scored, reward).run(began)
 
 
@@ -138,6 +148,18 @@ def _check_out(options: ScoreOptions) -> None:
         raise ConfigError(
             f"{out} exists already", hint="use --restart to score anew and replace it, or another --out"
         )
+
+
+def _stamp(data: Path) -> tuple[int, int, int] | None:
+    """Tells whether a file is still the same; None for one that is not there, which its reader reports."""
+    if not data.exists():
+        return None
+    if not (data.is_file() or data.is_dir()):
+        raise ConfigError(
+            f"{data} is a pipe or device, and the data is read more than once", hint="save it to a file"
+        )
+    found = data.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _estimate(survey: Survey) -> list[tuple[str, str]]:
@@ -171,15 +193,12 @@ def _model(options: ScoreOptions) -> ChatModel | None:
     return model
 
 
-def _reward_model(options: ScoreOptions, aggregation: Aggregation, survey: Survey) -> RubricReward:
+def _reward_model(
+    options: ScoreOptions, judge: CriteriaJudge, aggregation: Aggregation, survey: Survey
+) -> RubricReward:
     if options.judge == "none" and survey.model:
-        print(
-            f"note: {survey.model} checks have no verifier, and with --judge none nobody decides them",
-            file=sys.stderr,
-        )
-    judge = build_judge(
-        _model(options), mode=options.judge_mode, criteria_per_call=options.criteria_per_call, view=options.view
-    )
+        note = f"note: {survey.model} checks have no verifier, and with --judge none nobody decides them"
+        print(note, file=sys.stderr)
     return RubricReward(
         judge,
         aggregation=aggregation,
@@ -206,7 +225,12 @@ async def _score(
     try:
         with progress(total, quiet=options.quiet) as step:
             return await score_units(
-                inputs, journal, reward.ascore, at_once=options.concurrency or AT_ONCE, step=step
+                inputs,
+                journal,
+                reward.ascore,
+                at_once=options.concurrency or AT_ONCE,
+                step=step,
+                by_model=options.judge != "none",
             )
     finally:
         await reward.aclose()

@@ -48,7 +48,13 @@ def worth_retrying(reward: Reward) -> bool:
 
 
 async def score_units(
-    units: Iterable[Unit], journal: Journal, scorer: Scorer, *, at_once: int, step: Step = lambda count: None
+    units: Iterable[Unit],
+    journal: Journal,
+    scorer: Scorer,
+    *,
+    at_once: int,
+    step: Step = lambda count: None,
+    by_model: bool = True,
 ) -> Scored:
     """Score every unit that the journal does not hold yet, `at_once` at a time, and commit each as it is done.
 
@@ -60,10 +66,11 @@ async def score_units(
         scorer: gives a reward.
         at_once: responses in work at the same time.
         step: told of each finished response, those found in the journal included.
+        by_model: a model takes part. Without one, what failed fails again, so nothing is marked for another try.
 
     Raises ConfigError when the judge refuses every request from the first on.
     """
-    run = _Run(journal, scorer, step)
+    run = _Run(journal, step, by_model)
     ready: asyncio.Queue[asyncio.Task[Reward]] = asyncio.Queue()
     working: dict[asyncio.Task[Reward], _Work] = {}
     try:
@@ -97,11 +104,12 @@ class _Work:
 class _Run:
     """What a run knows of the responses so far."""
 
-    def __init__(self, journal: Journal, scorer: Scorer, step: Step) -> None:
+    def __init__(self, journal: Journal, step: Step, by_model: bool) -> None:
         self.scored = Scored(array("q"))
         self._journal = journal
         self._step = step
-        self._refused = 0
+        self._by_model = by_model
+        self._refused = 0 if by_model else -1
 
     async def next_work(self, source: Iterator[Unit]) -> _Work | None:
         """The next unit that is not in the journal; those that are get their place on the way."""
@@ -121,7 +129,7 @@ class _Run:
         """Put a reward into the journal."""
         self._check_refusals(reward)
         record = reward_record(work.unit.rollout, work.unit.line, reward)
-        again = worth_retrying(reward)
+        again = self._by_model and worth_retrying(reward)
         place = self._journal.append(work.key, record, retry=again, replaces=work.replaces)
         self.scored.to_retry += again
         self.scored.places[work.unit.number] = place
