@@ -12,55 +12,78 @@ from rubricate.narrow import as_array, as_object
 
 __all__ = ["screen_response"]
 
-_GRADER = r"(?:grader|judge|evaluator|reviewer|marker|rater|assessor|examiner|scorer|reward model|grading (?:system|model|script))"
-_MATERIAL = r"(?:material|response|submission|answer|candidate|input|prompt|document|text|task|content|instructions?|context|criteri(?:a|on)|rubric)"
+_GRADER = (
+    r"(?:grader|judge|evaluator|reviewer|marker|rater|assessor|examiner|scorer|reward model|grading "
+    r"(?:system|model|script))"
+)
+_MATERIAL = (
+    r"(?:material|response|submission|answer|candidate|input|prompt|document|text|task|content"
+    r"|instructions?|context|criteri(?:a|on)|rubric)"
+)
 _FRAME = re.compile(
     rf"^\W*(?:end|start|begin|beginning|close) of (?:the )?(?:\w+ )?{_MATERIAL}\W*$"
     rf"|^[=\-#*\[<]{{2,}} ?/?(?:end|start|begin)?[ _]?(?:of )?{_MATERIAL} ?[=\-#*\]>]{{2,}}$"
-    r"|</?(?:response|submission|candidate|answer_to_judge|criterion|criteria|rubric|verdict|judge|grader|evaluation)(?:[ -][^<>\n]{0,40})?>"
-    r"|<\|(?:im_start|im_end|system|assistant|user|eot_id|start_header_id|end_header_id|channel)\|>|\[/?INST\]|<<SYS>>"
+    r"|</?(?:response|submission|candidate|answer_to_judge|criterion|criteria|rubric|verdict|judge|grader"
+    r"|evaluation)(?:[ -][^<>\n]{0,40})?>"
+    r"|<\|(?:im_start|im_end|system|assistant|user|eot_id|start_header_id|end_header_id|channel)\|>|\[/?INST\]"
+    r"|<<SYS>>"
     r"|^(?:system|assistant|judge|grader|evaluator) ?: ?$",
     re.I | re.M,
 )
 _ADDRESS = re.compile(
-    rf"\b(?:note|message|instructions?|memo|attention|notice|reminder|dear|hello|hi)\b[ :,]{{0,3}}(?:to|for)? ?(?:the |all |any )?{_GRADER}s?\b"
+    rf"\b(?:note|message|instructions?|memo|attention|notice|reminder|dear|hello|hi)\b[ :,]{{0,3}}(?:to|for)? "
+    rf"?(?:the |all |any )?{_GRADER}s?\b"
     rf"|\b{_GRADER}(?:'s)? (?:note|notice|instructions?|override)\b"
-    rf"|\b(?:as|you are|you're) (?:the |an? )?(?:\w+ )?{_GRADER}\b[^.!?\n]{{0,60}}\b(?:must|should|need|have to|will|are required)\b"
+    rf"|\b(?:as|you are|you're) (?:the |an? )?(?:\w+ )?{_GRADER}\b[^.!?\n]{{0,60}}\b(?:must|should|need|have to"
+    rf"|will|are required)\b"
     rf"|\b(?:to|dear) (?:the |whoever )?{_GRADER}s?\b"
     rf"|^\W*(?:the )?{_GRADER}s? ?[:,]",
     re.I | re.M,
 )
 _ORDER = re.compile(
-    r"\b(?:ignore|disregard|forget|override|skip)\b[^.!?\n]{0,40}\b(?:previous|prior|above|earlier|all|any|other|the)\b[^.!?\n]{0,30}"
+    r"\b(?:ignore|disregard|forget|override|skip)\b[^.!?\n]{0,40}\b(?:previous|prior|above|earlier|all|any|other"
+    r"|the)\b[^.!?\n]{0,30}"
     r"\b(?:instructions?|criteri(?:a|on)|rubrics?|guidelines?|prompt|rules)\b"
     r"|\b(?:give|assign|award|grant|return|output|print|report|mark|rate|score|grade)\b[^.!?\n]{0,40}"
-    r"\b(?:full|maximum|max|highest|top|perfect|best possible)\b[^.!?\n]{0,15}\b(?:score|marks?|rating|grade|points?|credit)\b"
-    r"|\b(?:mark|rate|treat|judge|consider|report|count|grade)\b[^.!?\n]{0,30}\b(?:criteri(?:a|on)|items?|requirements?|rubrics?|everything)\b"
+    r"\b(?:full|maximum|max|highest|top|perfect|best possible)\b[^.!?\n]{0,15}\b(?:score|marks?|rating|grade"
+    r"|points?|credit)\b"
+    r"|\b(?:mark|rate|treat|judge|consider|report|count|grade)\b[^.!?\n]{0,30}\b(?:criteri(?:a|on)|items?"
+    r"|requirements?|rubrics?|everything)\b"
     r"[^.!?\n]{0,20}\bas (?:fully )?(?:met|satisfied|passed|fulfilled|true|correct)\b"
-    r"|\b(?:all|every|each of the|both)\b[^.!?\n]{0,25}\bcriteri(?:a|on)\b[^.!?\n]{0,20}\b(?:are|is|was|were|has been|have been) "
+    r"|\b(?:all|every|each of the|both)\b[^.!?\n]{0,25}\bcriteri(?:a|on)\b[^.!?\n]{0,20}\b(?:are|is|was|were|has "
+    r"been|have been) "
     r"(?:fully |all |clearly )*(?:met|satisfied|fulfilled|passed)\b"
-    r"|\b(?:this|the|my) (?:response|answer|submission|essay|reply) (?:fully |completely |clearly )?(?:meets|satisfies|fulfils|fulfills)"
+    r"|\b(?:this|the|my) (?:response|answer|submission|essay|reply) (?:fully |completely |clearly )?(?:meets"
+    r"|satisfies|fulfils|fulfills)"
     r" (?:all|every)\b[^.!?\n]{0,30}\b(?:criteri|requirement|rubric)",
     re.I,
 )
 _VERDICT_LINE = re.compile(
-    r"^\W*(?:(?:final|my|overall|the) )*(?:verdict|judge?ment|grade|score|rating|winner|evaluation result) ?[:=] ?(?P<value>[^\n]{1,40})$",
+    r"^\W*(?:(?:final|my|overall|the) )*(?:verdict|judge?ment|grade|score|rating|winner|evaluation result) ?[:=] "
+    r"?(?P<value>[^\n]{1,40})$",
     re.I | re.M,
 )
 _TAG = re.compile(
-    r"\[\[ ?(?:[A-C]|tie|[A-C] ?[<>=]{1,2} ?[A-C])\ ?]\]|(?:rating|score) ?: ?\[\[\d{1,3}\]\]|<(?:verdict|score|winner)> ?[\w .]{1,20} ?</|\\boxed\{(?:met|yes|[A-C])\}", re.I
+    r"\[\[ ?(?:[A-C]|tie|[A-C] ?[<>=]{1,2} ?[A-C])\ ?]\]|(?:rating|score) ?: ?\[\[\d{1,3}\]\]|<(?:verdict|score"
+    r"|winner)> ?[\w .]{1,20} ?</|\\boxed\{(?:met|yes|[A-C])\}",
+    re.I,
 )
 _SELF_GRADE = re.compile(
-    rf"\b(?:graded|scored|judged|evaluated|approved|verified|certified|reviewed) (?:as \w+ )?by (?:the |an? )?(?:\w+ )?{_GRADER}\b",
+    rf"\b(?:graded|scored|judged|evaluated|approved|verified|certified|reviewed) (?:as \w+ )?by (?:the |an? "
+    rf")?(?:\w+ )?{_GRADER}\b",
     re.I,
 )
 _FULL_MARKS = re.compile(r"(?P<got>\d{1,4})(?:\.0)? ?(?:/|out of) ?(?P<top>\d{1,4})\b")
 _ABOUT_JUDGING = re.compile(
-    r"\b(?:verdicts?|grad(?:e|es|ing|er)|judg(?:e|es|ing|ement|ment)|rubrics?|evaluat\w+|scor(?:e|es|ing)|rat(?:e|es|ing|ings)|review\w*|prompt"
+    r"\b(?:verdicts?|grad(?:e|es|ing|er)|judg(?:e|es|ing|ement|ment)|rubrics?|evaluat\w+|scor(?:e|es|ing)"
+    r"|rat(?:e|es|ing|ings)|review\w*|prompt"
     r" injection|compare|winner|assess\w*|court|trial|tags?|xml|html|template)\b",
     re.I,
 )
-_JUDGE_KEYS = set("verdict verdicts score scores winner finalverdict finalscore criterionmet criteriamet allmet rating overallscore".split())
+_JUDGE_KEYS = set(
+    "verdict verdicts score scores winner finalverdict finalscore criterionmet criteriamet allmet rating "
+    "overallscore".split()
+)
 
 
 def screen_response(response: str, task: str = "") -> tuple[str, ...]:
@@ -108,7 +131,11 @@ def _is_verdict(value: str) -> bool:
         return marks["got"] == marks["top"]
     first = re.match(r"(?:response|answer|assistant) [a-c12]\b|[\w ]+", bare)
     words = first.group() if first else ""
-    return concept_of(words.strip()) is not None and not words.isdigit() or words.startswith(("response ", "assistant "))
+    return (
+        concept_of(words.strip()) is not None
+        and not words.isdigit()
+        or words.startswith(("response ", "assistant "))
+    )
 
 
 def _judges(value: object, depth: int) -> bool:

@@ -18,40 +18,50 @@ __all__ = ["TIE", "Contest", "contest_of"]
 
 TIE = "tie"
 NOUNS = (
-    r"responses?|answers?|assistants?|options?|candidates?|models?|chatbots?|outputs?|repl(?:y|ies)|texts?|summar(?:y|ies)"
-    r"|completions?|essays?|stor(?:y|ies)|solutions?|versions?|systems?|agents?|ai|choices?|translations?|passages?|submissions?"
+    r"responses?|answers?|assistants?|options?|candidates?|models?|chatbots?|outputs?|repl(?:y|ies)|texts?"
+    r"|summar(?:y|ies)"
+    r"|completions?|essays?|stor(?:y|ies)|solutions?|versions?|systems?|agents?|ai|choices?|translations?"
+    r"|passages?|submissions?"
     r"|antwort|respuesta|réponse|risposta|resposta|ответ|回答|答案|回复|助手|响应|选项|応答|답변|응답"
 )
 _ORDINALS = ("first", "second", "third", "fourth", "fifth")
-_PLACES = {word: place for place, word in enumerate(_ORDINALS)} | {"former": 0, "latter": 1}
+_PLACES: dict[str, int] = {word: place for place, word in enumerate(_ORDINALS)} | {"former": 0, "latter": 1}
 _TIE_WORDS = set(
-    "tie|tied|draw|equal|equals|equally good|equally bad|both|both equal|both equally good|neither|same|no preference|even"
-    "|no difference|no winner|it is a tie|it's a tie|a tie|a draw|the same|both bad|bothbad|tie (bothbad|tie (both bad|comparable"
-    "|平局|平手|平|相同|一样|同等|不分伯仲|引き分け|同点|同等|互角|무승부|동점|unentschieden|gleichstand|empate|égalité|pareggio|ничья".split(
-        "|"
-    )
+    "tie|tied|draw|equal|equals|equally good|equally bad|both|both equal|both equally good|neither|same|no "
+    "preference|even"
+    "|no difference|no winner|it is a tie|it's a tie|a tie|a draw|the same|both bad|bothbad|tie (bothbad|tie "
+    "(both bad|comparable"
+    "|平局|平手|平|相同|一样|同等|不分伯仲|引き分け|同点|同等|互角|무승부|동점|unentschieden|gleichstand|empate"
+    "|égalité|pareggio|ничья".split("|")
 )
 _TIE_START = re.compile(
-    r"(?:an? |the |it is an? |it's an? )?(?:tied?|draw|平局|引き分け|무승부|unentschieden|empate|égalité)(?![\w'-])",
+    r"(?:an? |the |it is an? |it's an? )?(?:tied?|draw|平局|引き分け|무승부|unentschieden|empate"
+    r"|égalité)(?![\w'-])",
     re.I,
 )
 _TIE_SENTENCE = re.compile(
-    r"\b(?:it is|it's|this is|call (?:it|this)|declare (?:it )?|ends? in|result is|verdict is|as) (?:an? )?(?:tie|draw)\b"
-    r"|\b(?:both|they|the two|the (?:responses|answers|outputs|assistants))\b[^.,;]{0,30}\bare (?:\w+ )?(?:tied|equal|equivalent|equally (?:good|strong|matched|helpful|bad))\b"
+    r"\b(?:it is|it's|this is|call (?:it|this)|declare (?:it )?|ends? in|result is|verdict is|as) (?:an? "
+    r")?(?:tie|draw)\b"
+    r"|\b(?:both|they|the two|the (?:responses|answers|outputs|assistants))\b[^.,;]{0,30}\bare (?:\w+ )?(?:tied"
+    r"|equal|equivalent|equally (?:good|strong|matched|helpful|bad))\b"
     r"|\bno (?:clear )?winner\b|\bneither (?:\w+ )?is (?:\w+ )?(?:better|superior|stronger)\b",
     re.I,
 )
 _HINT = re.compile(
-    r"better|worse|strong|superior|inferior|weak|prefer|best|worst|win|lose|beats|outperf|surpass|edges|choose|pick|select|favou?r"
-    r"|go with|vote|tie|draw|equal|neither|both|they|the two|besser|mejor|meilleur|更|胜|好|良|优|優|不如|劣|逊|强|いい|よい|더",
+    r"better|worse|strong|superior|inferior|weak|prefer|best|worst|win|lose|beats|outperf|surpass|edges|choose"
+    r"|pick|select|favou?r"
+    r"|go with|vote|tie|draw|equal|neither|both|they|the two|besser|mejor|meilleur|更|胜|好|良|优|優|不如|劣|逊"
+    r"|强|いい|よい|더",
     re.I,
 )
 _PREFERS = re.compile(
-    r"^(?:(?:strongly|slightly|clearly|much|i) )*(?:prefers?|preferred|choose|pick|select|favou?rs?)(?: is)?[ :]+", re.I
+    r"^(?:(?:strongly|slightly|clearly|much|i) )*(?:prefers?|preferred|choose|pick|select|favou?rs?)(?: is)?[ :]+",
+    re.I,
 )
 _SIGNS = r"(?:>{1,3}|<{1,3}|={1,3}|≫|≪|≻|≺|≈)"
 _REST = re.compile(
-    r"[\]\[)}\"'*»”」】 ]*(?:$|[.,;:!?(\n–—|。，-]|(?:because|since|as|due|overall|wins?|(?:is|was) (?:\w+ ){0,3}?(?:better|winner|best"
+    r"[\]\[)}\"'*»”」】 ]*(?:$|[.,;:!?(\n–—|。，-]|(?:because|since|as|due|overall|wins?|(?:is|was) (?:\w+ "
+    r"){0,3}?(?:better|winner|best"
     r"|superior|stronger|preferred|preferable)|(?:slightly |much |clearly )?better)\b(?! than)"
     r"|(?:is|was) (?:\w+ ){0,2}?better than\b)",
     re.I,
@@ -65,14 +75,18 @@ _UNSURE = re.compile(
     re.I,
 )
 _ADVERB = (
-    r"(?:(?:slightly|much|clearly|far|marginally|significantly|considerably|somewhat|overall|definitely|still|simply|therefore|thus"
-    r"|hence|also|ultimately|the|a|bit|little|by|objectively|generally|obviously|strongly|then|now|not|clear|obvious) )*"
+    r"(?:(?:slightly|much|clearly|far|marginally|significantly|considerably|somewhat|overall|definitely|still"
+    r"|simply|therefore|thus"
+    r"|hence|also|ultimately|the|a|bit|little|by|objectively|generally|obviously|strongly|then|now|not|clear"
+    r"|obvious) )*"
 )
 _GOOD = r"better|stronger|superior|preferable|preferred|best|winner|winning"
 _BAD = r"worse|weaker|inferior|worst|loser"
 _END = re.compile(
-    r"[\"')\]]*(?: (?:one|of the two|of both|overall|here|by far|in total|in my view|in my opinion|in the end|today))*"
-    r"(?:$|[.!,;:)\n。，；！]| (?:because|since|as it|as the|overall|for (?:these|this|that) reasons?|due to|given|while|whereas|and|but|so)\b)",
+    r"[\"')\]]*(?: (?:one|of the two|of both|overall|here|by far|in total|in my view|in my opinion|in the end"
+    r"|today))*"
+    r"(?:$|[.!,;:)\n。，；！]| (?:because|since|as it|as the|overall|for (?:these|this|that) reasons?|due to"
+    r"|given|while|whereas|and|but|so)\b)",
     re.I,
 )
 _CLAUSE = re.compile(r"[,;:–—]|\b(?:but|so|while|whereas|although|though|and|yet|because|since)\b", re.I)
@@ -180,7 +194,7 @@ class Contest:
         return names[-1] if signs <= {"<", "≪", "≺"} else Unreadable.AMBIGUOUS
 
     def read_text(self, text: str) -> str | Unreadable:
-        """A text that begins with a side or a tie, with or without a remark, or is a sentence that names the winner."""
+        """A text that begins with a side or a tie, or a sentence that names the winner."""
         whole = self.exact(text)
         if whole is not Unreadable.UNKNOWN:
             return whole
@@ -220,7 +234,9 @@ class Contest:
 
     def mentions(self, text: str) -> bool:
         """Whether a side is named in a text, with its noun or as a capital letter of its own."""
-        return any(match.group() != match["core"] or match["core"].isupper() for match in self._label.finditer(text))
+        return any(
+            match.group() != match["core"] or match["core"].isupper() for match in self._label.finditer(text)
+        )
 
     def statements(self, text: str) -> Iterator[Mark[str]]:
         """What sentences say about who is better. Praise of one aspect, questions and suppositions say nothing."""
@@ -272,25 +288,33 @@ def _statement_patterns(labels: Sequence[str], names: Sequence[str]) -> list[re.
     # A bare one-letter label counts in its own case only, since "a" is an article.
     own = {label for label in labels} | {name.upper() if len(name) == 1 else name for name in names}
     strict = "|".join(re.escape(name) for name in sorted(own, key=len, reverse=True))
+    places = _PLACES if len(labels) == 2 else _ORDINALS[: len(labels)]
     side = (
         rf"(?:(?i:(?:the )?(?:{NOUNS})[ _-]?[\"'(\[]*(?P<noun_core>{loose}))|(?<![\w'-])(?P<core>{strict})"
-        rf"|(?i:the (?P<place>{'|'.join(_ORDINALS[: len(labels)] + (('former', 'latter') if len(labels) == 2 else ()))})(?: (?:one|{NOUNS}))?))[\"')\]]*(?!['’\w-])"
+        rf"|(?i:the (?P<place>{'|'.join(places)})(?: (?:one|{NOUNS}))?))[\"')\]]*(?!['’\w-])"
     )
-    other = rf"(?i:(?:the )?(?:(?:{NOUNS})[ _-]?[\"'(\[]*)?(?:{loose}|other(?: one)?|{'|'.join(_ORDINALS)})(?: one)?[\"')\]]*)"
+    other = (
+        rf"(?i:(?:the )?(?:(?:{NOUNS})[ _-]?[\"'(\[]*)?(?:{loose}|other(?: one)?|{'|'.join(_ORDINALS)})(?: "
+        rf"one)?[\"')\]]*)"
+    )
     is_ = r"(?i:is|was|remains|comes out(?: as)?|emerges as|ist|es|est)"
     forms = [
-        rf"{side} {is_} (?i:{_ADVERB}(?:(?P<bad>{_BAD})|{_GOOD}|besser|bessere|mejor|meilleure?)(?: (?:one|choice|{NOUNS}))?)"
+        rf"{side} {is_} (?i:{_ADVERB}(?:(?P<bad>{_BAD})|{_GOOD}|besser|bessere|mejor|meilleure?)(?: (?:one"
+        rf"|choice|{NOUNS}))?)"
         rf"(?:(?i: (?:than|to|over|compared to|als|que)) {other})?",
         rf"{side} (?i:{_ADVERB}(?:wins?(?: out)?|beats|outperforms|surpasses|edges out|(?P<bad>loses)))"
         rf"(?:(?i:(?: to| over| against)?) {other})?",
-        rf"(?<!\w)(?i:i|we)(?i:(?: would| will|'d|'ll)?(?: \w+ly)? (?:prefer|choose|pick|select|favou?r|go with|vote for)) {side}"
+        rf"(?<!\w)(?i:i|we)(?i:(?: would| will|'d|'ll)?(?: \w+ly)? (?:prefer|choose|pick|select|favou?r|go with"
+        rf"|vote for)) {side}"
         rf"(?:(?i: (?:over|to)) {other})?",
-        rf"(?i:(?:the )?(?:(?:better|best|stronger|preferred|winning|superior)(?: (?:one|of the two|{NOUNS}))?|winner) (?:is|was|remains)"
+        rf"(?i:(?:the )?(?:(?:better|best|stronger|preferred|winning|superior)(?: (?:one|of the two|{NOUNS}))?"
+        rf"|winner) (?:is|was|remains)"
         rf"(?: \w+ly)?(?: therefore| thus| then)?) {side}",
         rf"(?:(?i:{NOUNS}) ?)?(?<![^\W\u3040-\u9fff\uac00-\ud7af])(?P<noun_core>(?i:{loose})) ?"
         rf"(?:优于|胜过|好于|强于|優於|(?P<bad>不如|劣于|逊于)) ?(?:(?i:{NOUNS}) ?)?(?i:{loose})",
         rf"(?:(?i:{NOUNS}) ?)?(?<![^\W\u3040-\u9fff\uac00-\ud7af])(?P<noun_core>(?i:{loose})) ?"
-        r"(?:更好|更优|更佳|更胜一筹|胜出|获胜|较好|較好|の(?:方|ほう)が(?:良い|よい|優れている|優れています|いい)|が優れている|이 더 (?:좋|낫|우수)\w*)",
+        r"(?:更好|更优|更佳|更胜一筹|胜出|获胜|较好|較好|の(?:方|ほう)が(?:良い|よい|優れている|優れています"
+        r"|いい)|が優れている|이 더 (?:좋|낫|우수)\w*)",
     ]
     return [re.compile(form) for form in forms]
 
@@ -301,7 +325,10 @@ def _cached(labels: tuple[str, ...], ties: bool, tie_label: str | None) -> Conte
 
 
 def contest_of(labels: Sequence[str], ties: bool, tie_label: str | None) -> Contest:
-    """The contest between these labels. Raises ConfigError for fewer than two, equal ones, or a clash with the tie."""
+    """The contest between these labels.
+
+    Raises ConfigError for fewer than two labels, equal ones, or one that stands for the tie as well.
+    """
     names = tuple(labels)
     folded = {name.strip().casefold() for name in names}
     if len(names) < 2 or len(folded) != len(names) or "" in folded:

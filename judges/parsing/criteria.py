@@ -19,7 +19,7 @@ from rubricate.judges.parsing.reason import parse_reason
 from rubricate.judges.parsing.score import parse_score, score_marks
 from rubricate.judges.parsing.text import mend_surrogates, plain, sentences
 from rubricate.judges.parsing.verdict import ALIASES, parse_verdict, takes_back, text_marks, verdict_labels
-from rubricate.judges.parsing.vocabulary import Unreadable, vocabulary_of
+from rubricate.judges.parsing.vocabulary import Unreadable, Vocabulary, vocabulary_of
 
 __all__ = ["CriterionScores", "CriterionVerdicts", "parse_criterion_scores", "parse_criterion_verdicts"]
 
@@ -105,9 +105,9 @@ def parse_criterion_verdicts(
 ) -> CriterionVerdicts:
     """The verdicts of a reply on several criteria, each under the id it carries.
 
-    Reads JSON (a list of entries, an object from ids to verdicts, or a bare list of exactly as many verdicts as were
-    asked for), tables, YAML-like blocks, lines of `id: verdict`, and sections. Ids match exactly, or but for case,
-    blanks and punctuation where only one can be meant; likeness is not enough.
+    Reads JSON (a list of entries, an object from ids to verdicts, or a bare list of exactly as many verdicts as
+    were asked for), tables, YAML-like blocks, lines of `id: verdict`, and sections. Ids match exactly, or but for
+    case, blanks and punctuation where only one can be meant; likeness is not enough.
 
     Args:
         reply: the judge's visible reply.
@@ -123,25 +123,7 @@ def parse_criterion_verdicts(
     """
     per_id = choices if isinstance(choices, Mapping) else dict.fromkeys(ids, choices)
     words = {id: vocabulary_of(_given(per_id, id)) for id in ids}
-    finder = verdict_labels(key)
-
-    def section(id: str, text: str) -> str | Unreadable:
-        found = outcome(text_marks(text, words[id], finder))
-        if found is not Unreadable.UNKNOWN:
-            return found
-        return outcome(
-            [
-                Mark(words[id].exact(one.text))
-                for one in sentences(text)
-                if isinstance(words[id].exact(one.text), str)
-            ]
-        )
-
-    domain: _Domain[str] = _Domain(
-        lambda id, value: words[id].read(value),
-        section,
-        lambda id, value, reason: takes_back(reason, value, words[id], finder),
-    )
+    domain = _verdict_domain(words, key)
     keys = Keys(key, ALIASES, list_key)
     reading = read_reply(reply, quoted)
     gathered = _gather(reading, Ids(ids, known), keys, domain, index_base)
@@ -182,34 +164,18 @@ def parse_criterion_scores(
     Raises ParseError when the whole reply is unusable.
     """
     ids = list(scales)
-    ranges = {id: Scale(low, high, integer) for id, (low, high) in scales.items()}
-    words = vocabulary_of(choices) if choices else None
-
-    def read(id: str, value: object) -> float | str | Unreadable:
-        label = (
-            words.read(value)
-            if words is not None and not isinstance(value, bool | int | float)
-            else Unreadable.UNKNOWN
-        )
-        return ranges[id].read(value) if isinstance(label, Unreadable) else label
-
-    def section(id: str, text: str) -> float | str | Unreadable:
-        found = outcome(score_marks(text, ranges[id], key))
-        return read(id, text.strip()) if found is Unreadable.UNKNOWN else found
-
-    def contradicted(id: str, value: float | str, reason: str) -> bool:
-        said = outcome(
-            [mark for mark in score_marks(plain(reason), ranges[id], key) if mark.standing is not Standing.DRAFT]
-        )
-        return isinstance(said, float) and said != value
-
+    domain = _score_domain(scales, integer, choices, key)
     keys = Keys(key, _SCORE_ALIASES, list_key)
     reading = read_reply(reply, quoted)
-    domain: _Domain[float | str] = _Domain(read, section, contradicted)
     gathered = _gather(reading, Ids(ids, known), keys, domain, index_base)
     if gathered is None:
         low, high = scales[ids[0]]
-        score = parse_score(reply, low, high, integer=integer, key=key, quoted=quoted)
+        try:
+            score: float | str = parse_score(reply, low, high, integer=integer, key=key, quoted=quoted)
+        except ParseError:
+            if not choices:
+                raise
+            score = parse_verdict(reply, choices, key=key, quoted=quoted)
         return CriterionScores({ids[0]: score}, _reason_of(ids[0], reply))
     return CriterionScores(
         {id: value for id, value in gathered.values.items() if not isinstance(value, Unreadable)},
@@ -219,6 +185,46 @@ def parse_criterion_scores(
         gathered.having(Unreadable.OUT_OF_RANGE),
         tuple(gathered.extra),
     )
+
+
+def _verdict_domain(words: Mapping[str, Vocabulary], key: str) -> _Domain[str]:
+    finder = verdict_labels(key)
+
+    def section(id: str, text: str) -> str | Unreadable:
+        found = outcome(text_marks(text, words[id], finder))
+        if found is not Unreadable.UNKNOWN:
+            return found
+        said = [words[id].exact(sentence.text) for sentence in sentences(text)]
+        return outcome([Mark(value) for value in said if value is not Unreadable.UNKNOWN])
+
+    def contradicted(id: str, value: str, reason: str) -> bool:
+        return takes_back(reason, value, words[id], finder)
+
+    return _Domain(lambda id, value: words[id].read(value), section, contradicted)
+
+
+def _score_domain(
+    scales: Mapping[str, tuple[float, float]], integer: bool, choices: Sequence[str], key: str
+) -> _Domain[float | str]:
+    ranges = {id: Scale(low, high, integer) for id, (low, high) in scales.items()}
+    words = vocabulary_of(choices) if choices else None
+
+    def read(id: str, value: object) -> float | str | Unreadable:
+        if words is not None and not isinstance(value, bool | int | float):
+            label = words.read(value)
+            if isinstance(label, str):
+                return label
+        return ranges[id].read(value)
+
+    def section(id: str, text: str) -> float | str | Unreadable:
+        found = outcome(score_marks(text, ranges[id], key))
+        return read(id, text.strip()) if found is Unreadable.UNKNOWN else found
+
+    def contradicted(id: str, value: float | str, reason: str) -> bool:
+        said = outcome(score_marks(plain(reason), ranges[id], key, strict=True))
+        return isinstance(said, float) and said != value
+
+    return _Domain(read, section, contradicted)
 
 
 def _reason_of(id: str, reply: str) -> dict[str, str]:

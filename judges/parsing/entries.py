@@ -16,11 +16,13 @@ __all__ = ["Entry", "Ids", "Keys", "entries_in", "is_scalar", "listed_lines"]
 
 ID_KEYS = set("id criterionid cid rubricid itemid key code criteriaid".split())
 NAME_KEYS = set(
-    "criterion name title criterionname text description item requirement question label statement kriterium 基準 标准".split()
+    "criterion name title criterionname text description item requirement question label statement kriterium "
+    "基準 标准".split()
 )
 INDEX_KEYS = set("index idx number no num position criterionindex criterionnumber rank order".split())
 CONTAINERS = (
-    "verdicts results criteria evaluations evaluation judgements judgments assessments scores ratings answers items checklist"
+    "verdicts results criteria evaluations evaluation judgements judgments assessments scores ratings answers "
+    "items checklist"
     " rubric final finalverdicts finalscores output list entries"
 ).split()
 _FILLER = re.compile(r"^(?:criterion|criteria|kriterium|item|rubric|id|no|nr|#)\b[\s.:#]*", re.I)
@@ -228,10 +230,18 @@ def _mapped(name: str, value: object, keys: Keys) -> Entry:
     )
 
 
+def _pair(item: object, ids: Ids) -> tuple[str, object] | None:
+    """An identifier and its verdict as a list of two."""
+    both = as_array(item)
+    if both is None or len(both) != 2 or not isinstance(both[0], str) or ids.owner(both[0]) is None:
+        return None
+    return both[0], both[1]
+
+
 def _listed(items: Sequence[object], ids: Ids, keys: Keys, depth: int) -> Iterator[Entry]:
-    pairs = [as_array(item) or () for item in items]
-    if items and all(len(pair) == 2 and isinstance(pair[0], str) and ids.owner(pair[0]) for pair in pairs):
-        yield from (_mapped(str(pair[0]), pair[1], keys) for pair in pairs)
+    pairs = [pair for item in items if (pair := _pair(item, ids)) is not None]
+    if pairs and len(pairs) == len(items):
+        yield from (_mapped(name, value, keys) for name, value in pairs)
         return
     if items and all(isinstance(item, str) and ":" in item for item in items):
         return

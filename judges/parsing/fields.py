@@ -20,11 +20,14 @@ __all__ = ["Field", "find_fields", "fold_key", "is_error", "marks_of", "reason_i
 T = TypeVar("T")
 _JOINTS = re.compile(r"[\W_]+")
 _WRAPPERS = set(
-    "arguments parameters args input output result results evaluation judgement judgment assessment answer final response"
-    " finalanswer data function functioncall toolcall toolcalls content grade review verdict message payload".split()
+    "arguments parameters args input output result results evaluation judgement judgment assessment answer final "
+    "response"
+    " finalanswer data function functioncall toolcall toolcalls content grade review verdict message "
+    "payload".split()
 )
 _REASONS = (
-    "reason reasons reasoning explanation justification rationale analysis comment comments note notes critique feedback"
+    "reason reasons reasoning explanation justification rationale analysis comment comments note notes critique "
+    "feedback"
     " evidence thoughts begründung razón 理由 原因 이유"
 ).split()
 _PREFIXES = {

@@ -90,7 +90,8 @@ _CLOSERS = {
 _STOPS = {opening: re.compile(rf"[\\{closers}]") for opening, closers in _CLOSERS.items()}
 _AFTER_KEY = re.compile(r"\s*:")
 _NEXT_MEMBER = re.compile(
-    r"\s*(?:[\"'\u201c\u201d\u201e\u2018][^\"'\u201c\u201d\u2019\n]{1,60}[\"'\u201d\u201c\u2019]|[A-Za-z_]\w{0,40})\s*:"
+    r"\s*(?:[\"'\u201c\u201d\u201e\u2018][^\"'\u201c\u201d\u2019\n]{1,60}[\"'\u201d\u201c\u2019]"
+    r"|[A-Za-z_]\w{0,40})\s*:"
 )
 _NEXT_ITEM = re.compile(r"\s*(?:[\"'\u201c\u201e\u2018{\[\d\]-]|true|false|null|True|False|None|\Z)")
 _CLOSING = re.compile(r"\s*(?:[}\]]|\Z|//|/\*|```)|[ \t]*\n[ \t]*\n")

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import TypeVar
 
 from rubricate.judges.parsing import cues
 from rubricate.judges.parsing.marks import MOST_MARKS, Standing
 
 __all__ = ["Hit", "LabelFinder", "find_tags", "is_foreign_label"]
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,25 +52,34 @@ _FINAL = set("final finally overall total closing concluding ultimate gesamt fin
 _CORRECTED = set("revised corrected updated amended new correction korrigiertes korrigierte adjusted".split())
 _DRAFT = set("initial preliminary tentative provisional draft first interim".split())
 _NEUTRAL = set(
-    "my the our a an this that your single binary official actual verdict answer judgment judgement criterion overall's"
+    "my the our a an this that your single binary official actual verdict answer judgment judgement criterion "
+    "overall's"
     " mein das die der endg\u00fcltiges el la mi le il o \u00fcberall global general gesamtes response's".split()
 )
 _JOINTS = set(
-    "so thus therefore hence and then is as with conclude conclusion summary said considered now consequently accordingly"
-    " give gives giving assign step decision also daher somit por tanto donc while but here for line result output".split()
+    "so thus therefore hence and then is as with conclude conclusion summary said considered now consequently "
+    "accordingly"
+    " give gives giving assign step decision also daher somit por tanto donc while but here for line result "
+    "output".split()
 )
 _REJECTED = set(
-    "previous prior earlier expected claimed suggested alleged self possible max maximum min minimum passing reference gold"
-    " baseline human his her their its example sample fake supposed proposed desired threshold target average mean median"
-    " candidate's author's student's writer's user's assistant's model's candidates authors original old wrong false no any"
-    " another other every each allowed valid lowest highest best worst perfect full opposite not without injected embedded"
-    " quoted stated self-assigned per sub partial intermediate confidence certainty requested demanded either".split()
+    "previous prior earlier expected claimed suggested alleged self possible max maximum min minimum passing "
+    "reference gold"
+    " baseline human his her their its example sample fake supposed proposed desired threshold target average "
+    "mean median"
+    " candidate's author's student's writer's user's assistant's model's candidates authors original old wrong "
+    "false no any"
+    " another other every each allowed valid lowest highest best worst perfect full opposite not without "
+    "injected embedded"
+    " quoted stated self-assigned per sub partial intermediate confidence certainty requested demanded "
+    "either".split()
 )
 _CJK_FINAL = re.compile(r"(?:最终|最終|总|總|综合|綜合|総合|总体|整体|全体|最后|합계|최종|종합)(?:的)?\Z")
 _CJK_CORRECTED = re.compile(r"(?:修正后?的?|更正后?的?|更新后?的?|改正后?的?|修正後の?|수정된?)\Z")
 _CJK_RUN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+\Z")
 _CJK_LEAD = re.compile(
-    r"(?:因此|所以|综上|综上所述|总之|最终|最終|故|我的|本次|よって|従って|したがって|以上より|따라서|[，,。：:；;])\Z"
+    r"(?:因此|所以|综上|综上所述|总之|最终|最終|故|我的|本次|よって|従って|したがって|以上より|따라서"
+    r"|[，,。：:；;])\Z"
 )
 _LONGEST_VALUE = 300
 _SENTENCE_STOP = re.compile(r"[.!?;|](?:[\"')\]] ?| |$)|[。；]")
@@ -238,24 +251,32 @@ def _cjk_manner(lead: str, run: str) -> tuple[Standing, bool, bool] | None:
 _BRACKETED = re.compile(r"\[\[([^\[\]\n]{1,40})\]\]|\\boxed ?\{([^{}\n]{1,60})\}|【([^【】\n]{1,40})】")
 
 
-def find_tags(text: str) -> Iterator[tuple[str, int, bool]]:
-    """Values in closing tags: `[[B]]`, `\\boxed{7}`, `【B】`: the value, where it stands, whether it is an option.
+def find_tags(text: str, read: Callable[[str], T | None]) -> Iterator[tuple[T, int]]:
+    """Values in closing tags, `[[B]]`, `\\boxed{7}`, `【B】`, and where they stand.
 
-    A tag in a sentence that lists options, quotes or supposes is an option, and so are several different tags in
-    one sentence that names them as alternatives.
+    A tag in a sentence that lists options, quotes or supposes does not count, and neither do several tags that are
+    named as alternatives.
+
+    Args:
+        text: plain text.
+        read: the value of a tag's text, None when it is none.
     """
     for match in islice(_BRACKETED.finditer(text), MOST_MARKS + 1):
-        lead = _current_sentence(_line_before(text, match.start()))
-        after = text[match.end() : match.end() + 60]
-        optional = (
-            cues.OPTIONS.search(lead) is not None
-            or cues.is_quotation(lead)
-            or cues.is_hypothetical(lead)
-            or _NEXT_OPTION.match(after) is not None
-            or _EARLIER_OPTION.search(lead) is not None
-        )
-        yield next(group for group in match.groups() if group is not None), match.start(), optional
+        value = read(next(group for group in match.groups() if group is not None))
+        if value is not None and not _is_option(text, match):
+            yield value, match.start()
 
 
-_NEXT_OPTION = re.compile(r"[^\w\n]{0,2}(?:or|and|oder|ou|o|/|,|\||或)[^\w\n]{0,2}(?:or |and )?(?:\[\[|\\boxed|【)", re.I)
-_EARLIER_OPTION = re.compile(r"(?:\]\]|\}|】)[^\w\n]{0,2}(?:or|and|oder|ou|o|/|,|\||或)[^\w\n]{0,3}(?:or |and )?\Z", re.I)
+def _is_option(text: str, match: re.Match[str]) -> bool:
+    lead = _current_sentence(_line_before(text, match.start()))
+    if _NEXT_OPTION.match(text, match.end()) or _EARLIER_OPTION.search(lead) or cues.OPTIONS.search(lead):
+        return True
+    return cues.is_quotation(lead) or cues.is_hypothetical(lead)
+
+
+_NEXT_OPTION = re.compile(
+    r"[^\w\n]{0,2}(?:or|and|oder|ou|o|/|,|\||或)[^\w\n]{0,2}(?:or |and )?(?:\[\[|\\boxed|【)", re.I
+)
+_EARLIER_OPTION = re.compile(
+    r"(?:\]\]|\}|】)[^\w\n]{0,2}(?:or|and|oder|ou|o|/|,|\||或)[^\w\n]{0,3}(?:or |and )?\Z", re.I
+)

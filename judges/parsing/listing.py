@@ -15,7 +15,9 @@ __all__ = ["entries_in_text"]
 
 _SEPARATOR_ROW = re.compile(r"^[\s|:+-]*-[\s|:+-]*$")
 _ELEMENT = re.compile(
-    r"<(?:criterion|item|verdict|rubric|entry|result)\s[^<>]{0,80}?(?:id|name|criterion)\s?=\s?[\"']([^\"'<>]{1,80})[\"'][^<>]{0,80}>", re.I
+    r"<(?:criterion|item|verdict|rubric|entry|result)\s[^<>]{0,80}?(?:id|name"
+    r"|criterion)\s?=\s?[\"']([^\"'<>]{1,80})[\"'][^<>]{0,80}>",
+    re.I,
 )
 _TAG = re.compile(r"<(/?)([\w-]{1,40})>")
 _BULLET = re.compile(r"^\s*(?:[-*+•‣◦]\s+|\(?\d{1,3}[.)]\s+)?")
@@ -23,7 +25,8 @@ _ITEM = re.compile(r"^\s*(?:[-*+•‣◦]|\(?\d{1,3}[.)])\s+")
 _KEYED = re.compile(r"^(?P<key>[^\s:=|][^:=|]{0,60}?)\s*[:=]\s*(?P<value>.*)$")
 _SIGN = re.compile(r"^(?:\[(?P<box>[xX✓✔ ])\]|(?P<sign>[✓✔✅☑✗✘❌✖×❎]))\s*(?P<rest>.+)$")
 _NUMBERED = re.compile(
-    r"^\W{0,20}(?:criterion|criteria|item|kriterium|no\.?|nr\.?|q|c|#)?\s*#?(?P<index>\d{1,3})\s*(?:[.):=]|-|–|—|→)+\s*(?P<value>\S.*)$",
+    r"^\W{0,20}(?:criterion|criteria|item|kriterium|no\.?|nr\.?|q|c|#)?\s*#?(?P<index>\d{1,3})\s*(?:[.):=]|-|–|—"
+    r"|→)+\s*(?P<value>\S.*)$",
     re.I,
 )
 _AFTER_ID = re.compile(
@@ -34,7 +37,8 @@ _CLOSES = re.compile(
     r"^\W{0,20}(?:overall|summary|total|in (?:total|summary|conclusion)|conclusion|fazit|gesamt|综合|総合|总)", re.I
 )
 _REASON_KEYS = set(
-    "reason reasons reasoning explanation justification rationale comment note notes analysis evidence begründung".split()
+    "reason reasons reasoning explanation justification rationale comment note notes analysis evidence "
+    "begründung".split()
 )
 
 
@@ -52,7 +56,8 @@ class _Lines:
             re.escape(name).replace("_", "[_ -]").replace(r"\ ", "[_ -]").replace(r"\-", "[_ -]") for name in names
         ]
         self._id = re.compile(
-            rf"^[\[({{\"'`<*]{{0,8}}(?:(?:criterion|criteria|kriterium|item|id)\b[\s#:]{{0,8}})?[\[(\"'`*]{{0,8}}(?P<id>{'|'.join(spaced)})(?!\w)",
+            rf"^[\[({{\"'`<*]{{0,8}}(?:(?:criterion|criteria|kriterium|item"
+            rf"|id)\b[\s#:]{{0,8}})?[\[(\"'`*]{{0,8}}(?P<id>{'|'.join(spaced)})(?!\w)",
             re.I,
         )
 

@@ -85,7 +85,7 @@ def decide(marks: Sequence[Mark[T]], reply: str, what: str) -> T:
 
 
 def refuse_if_refused(texts: Sequence[str], reply: str) -> None:
-    """Raise ParseError when a text opens with a refusal: a verdict that follows it is a default, not a judgement."""
+    """Raise ParseError when a text opens with a refusal: a verdict after it is a default, not a judgement."""
     if any(cues.is_strong_refusal(text) for text in texts):
         raise ParseError("the judge refused to judge", kind="refusal", reply=reply)
 

@@ -17,52 +17,67 @@ __all__ = ["SCALE_PHRASE", "Scale", "numbers_in"]
 
 _NUM = r"[+-]?(?:\d+(?:[.,]\d+)*|\.\d+)"
 _OF = r"/|out of|of|von|sur|de|su|van|av|af|из|من|中|分之"
-_UNIT = r"points?|pts?|stars?|marks?|Punkten?|Punkt|puntos?|pontos?|punti|Sterne?|estrellas?|балл\w*|درج\w*|点|點|分|점|★|⭐"
+_UNIT = (
+    r"points?|pts?|stars?|marks?|Punkten?|Punkt|puntos?|pontos?|punti|Sterne?|estrellas?|балл\w*|درج\w*|点"
+    r"|點|分|점|★|⭐"
+)
 _START = re.compile(
     rf"(?P<number>{_NUM})(?P<percent> ?(?:%|percent\b|per cent\b|Prozent\b))?(?: ?(?:{_UNIT})(?![^\W\d]))?"
-    rf"(?: ?(?:{_OF})(?: ?(?:a|the|possible|max(?:imum)?(?: of)?|total(?: of)?|top|full))*? ?(?P<top>{_NUM})(?P<percent_top> ?%)?"
+    rf"(?: ?(?:{_OF})(?: ?(?:a|the|possible|max(?:imum)?(?: of)?|total(?: of)?|top|full))*? "
+    rf"?(?P<top>{_NUM})(?P<percent_top> ?%)?"
     rf"(?: ?(?:{_UNIT})(?![^\W\d]))?)?",
     re.I,
 )
 _APPROXIMATE = re.compile(
-    r"(?:(?:about|around|approx(?:imately)?|roughly|nearly|almost|circa|ca|at (?:least|most|best)|up to|over|under|above|below"
-    r"|more than|less than|between|somewhere|maybe|perhaps|probably|possibly|likely|close to|not|etwa|ungefähr|fast|mindestens"
+    r"(?:(?:about|around|approx(?:imately)?|roughly|nearly|almost|circa|ca|at (?:least|most|best)|up to|over"
+    r"|under|above|below"
+    r"|more than|less than|between|somewhere|maybe|perhaps|probably|possibly|likely|close to|not|etwa|ungefähr"
+    r"|fast|mindestens"
     r"|höchstens|zwischen)\b|約|大约|大約|~|≈|>|<|≥|≤|±) ?",
     re.I,
 )
 _INTRO = re.compile(
-    r"(?:(?:an?|the|my|of|at|it|this|is|be|would|solid|overall|clear|strong|weak|full|perfect|i'd|i|say|give|gives|rate|score|rating"
+    r"(?:(?:an?|the|my|of|at|it|this|is|be|would|solid|overall|clear|strong|weak|full|perfect|i'd|i|say|give"
+    r"|gives|rate|score|rating"
     r"|response|answer|for|eine?|un|una|une)\b[ :]*)*",
     re.I,
 )
 _RANGE = re.compile(
-    r" ?(?:-|–|—|~|to\b|or\b|and\b|bis\b|oder\b|à\b|a\b|o\b|ou\b|至|到|或|から|,|;|/|→|->|=>) ?(?:maybe |perhaps |possibly |even |rather )?[+-]?\d",
+    r" ?(?:-|–|—|~|to\b|or\b|and\b|bis\b|oder\b|à\b|a\b|o\b|ou\b|至|到|或|から|,|;|/|→|->|=>) ?(?:maybe |perhaps "
+    r"|possibly |even |rather )?[+-]?\d",
     re.I,
 )
 _SECOND_THOUGHT = re.compile(
-    r"\b(?:no|wait|actually|rather|make (?:it|that)|correction|i mean|or maybe|or perhaps|or rather)\b[^.\n]{0,20}?\d",
+    r"\b(?:no|wait|actually|rather|make (?:it|that)|correction|i mean|or maybe|or perhaps|or "
+    r"rather)\b[^.\n]{0,20}?\d",
     re.I,
 )
 _TOP_ASIDE = re.compile(
-    rf"^ ?[(\[（] ?(?:out of|of|max(?:imum)?\.?:?|von|sur|de|满分|滿分|全|/|highest|scale|top)? ?(?P<range>\d+ ?[-–] ?)?(?P<top>{_NUM})"
-    r" ?(?:点満点|點滿分|分满分|分滿分|満点|满分|滿分|max(?:imum)?|possible|points? possible|being (?:the )?(?:best|highest|maximum)"
+    rf"^ ?[(\[（] ?(?:out of|of|max(?:imum)?\.?:?|von|sur|de|满分|滿分|全|/|highest|scale|top)? ?(?P<range>\d+ "
+    rf"?[-–] ?)?(?P<top>{_NUM})"
+    r" ?(?:点満点|點滿分|分满分|分滿分|満点|满分|滿分|max(?:imum)?|possible|points? possible|being (?:the "
+    r")?(?:best|highest|maximum)"
     r"|is (?:the )?(?:best|highest|maximum))? ?[)\]）]"
 )
 _TOP_CUE = re.compile(r"out of|max|von|sur|满|滿|満|/|highest|scale|top|possible|best|\bof\b|\d ?[-–] ?\d", re.I)
 _GLUED = re.compile(r"[\w%°+²³½¼¾⅓⅔]|[.,]\d|[-–](?=\w|$|\s*$)|\^|\*\d")
 _AFTER = re.compile(
     r" ?(?:$|[.,;:!?)\]}\n–—*\"'(|<$。，、（\u2600-\u27bf\U0001f300-\U0001faff-]"
-    r"|(?:because|since|as|for|overall|due|given|in total|on an?|on the|with|but|based|weil|da|porque|car|à|à cause)\b)", re.I
+    r"|(?:because|since|as|for|overall|due|given|in total|on an?|on the|with|but|based|weil|da|porque|car|à|à "
+    r"cause)\b)",
+    re.I,
 )
 SCALE_PHRASE = re.compile(
-    rf" ?,?\(? ?(?:on|using) an? (?:(?P<top>\d+)-point scale|scale (?:of|from)? ?(?P<from>{_NUM}) ?(?:to|-|–|bis) ?(?P<to>{_NUM}))\)?,? ?",
+    rf" ?,?\(? ?(?:on|using) an? (?:(?P<top>\d+)-point scale|scale (?:of|from)? ?(?P<from>{_NUM}) ?(?:to|-|–"
+    rf"|bis) ?(?P<to>{_NUM}))\)?,? ?",
     re.I,
 )
 _RANGE_ASIDE = re.compile(rf"({_NUM}) ?(?:-|–|—|to|bis|~|\.\.) ?({_NUM})")
 _TOP_IN_LABEL = re.compile(rf"(?:out of|of|/|max\.?|maximum|von|sur|满分|滿分|満点) ?({_NUM})", re.I)
 _WORDS = {word: value for value, word in enumerate("zero one two three four five six seven eight nine ten".split())}
 _NUMBER_WORD = re.compile(
-    rf"(?P<number>{'|'.join(_WORDS)})\b(?:(?: out)? of (?P<top>{'|'.join(_WORDS)})\b)?(?![ -]?(?:half|point|third))",
+    rf"(?P<number>{'|'.join(_WORDS)})\b(?:(?: out)? of (?P<top>{'|'.join(_WORDS)})\b)?(?![ -]?(?:half|point"
+    rf"|third))",
     re.I,
 )
 _DECORATION = " \t\n\"'`*[](){}=:_|$“”„«»「」【】"
@@ -120,8 +135,10 @@ class Scale:
             foreign: it stands in a language with decimal commas.
             aside: what the label says of the scale: "1-7", "out of 5".
         """
-        bare = compact(clean(text)).lstrip(_DECORATION)
-        bare = bare[_INTRO.match(bare).end() :] if _INTRO.match(bare) else bare  # type: ignore[union-attr]
+        whole = compact(clean(text))
+        bare = whole.lstrip(_DECORATION)
+        opened = "(" in whole[: len(whole) - len(bare)]
+        bare = _INTRO.sub("", bare, count=1)
         rough = _APPROXIMATE.match(bare)
         if rough:
             return Unreadable.AMBIGUOUS if re.match(r" ?[+-]?\d", bare[rough.end() :]) else Unreadable.UNKNOWN
@@ -133,7 +150,7 @@ class Scale:
             return Unreadable.AMBIGUOUS
         if _GLUED.match(rest):
             return Unreadable.AMBIGUOUS if rest[0] in "+-–½¼¾⅓⅔%" else Unreadable.UNKNOWN
-        if not _AFTER.match(rest):
+        if not _AFTER.match(rest) or (rest.startswith(")") and not opened):
             return Unreadable.UNKNOWN
         if _SECOND_THOUGHT.search(rest.partition("\n")[0]):
             return Unreadable.AMBIGUOUS

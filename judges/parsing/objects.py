@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from rubricate.judges.parsing.jsonlike import Broken, Piece, read_repaired, read_strict
 from rubricate.judges.parsing.reasoning import strip_reasoning
 from rubricate.judges.parsing.text import clean
-from rubricate.narrow import as_array
+from rubricate.narrow import as_array, as_object
 
 __all__ = ["JsonSpan", "find_json", "find_spans", "whole_value"]
 
@@ -120,7 +120,8 @@ def _read(text: str, start: int) -> tuple[Piece | None, int, int]:
 
 
 def _holds_object(value: object, depth: int = 0) -> bool:
-    if isinstance(value, dict):
-        return bool(value) or depth == 0
+    record = as_object(value)
+    if record is not None:
+        return bool(record) or depth == 0
     items = as_array(value)
     return items is not None and depth < 4 and any(_holds_object(item, depth + 1) for item in items)

@@ -12,10 +12,18 @@ from rubricate.judges.parsing import cues
 from rubricate.judges.parsing.contest import Contest, contest_of
 from rubricate.judges.parsing.fields import find_fields, is_error, marks_of, reason_in
 from rubricate.judges.parsing.labels import LabelFinder, find_tags
-from rubricate.judges.parsing.marks import MOST_MARKS, Mark, Standing, decide, outcome, refuse_if_refused, unreadable
+from rubricate.judges.parsing.marks import (
+    MOST_MARKS,
+    Mark,
+    Standing,
+    decide,
+    outcome,
+    refuse_if_refused,
+    unreadable,
+)
 from rubricate.judges.parsing.reading import Reading, Structure, read_reply
 from rubricate.judges.parsing.text import mask_quotes, plain, sentences
-from rubricate.judges.parsing.vocabulary import Unreadable
+from rubricate.judges.parsing.vocabulary import Unreadable, as_known
 
 __all__ = ["parse_preference"]
 
@@ -40,7 +48,8 @@ _ALIASES = (
 )
 _STRONG = ("winner", "verdict", "choice", "preference", "preferred", "decision", "judgement", "judgment")
 _WEAK = (
-    "answer conclusion result better best ranking selection selected chosen pick vote outcome comparison overall".split()
+    "answer conclusion result better best ranking selection selected chosen pick vote outcome comparison "
+    "overall".split()
     + [
         f"{word} {noun}"
         for word in ("better", "best", "preferred", "chosen", "winning")
@@ -48,7 +57,8 @@ _WEAK = (
     ]
 )
 _FOREIGN = (
-    "gewinner sieger urteil ergebnis entscheidung ganador veredicto elección gagnant vainqueur verdetto vincitore vencedor"
+    "gewinner sieger urteil ergebnis entscheidung ganador veredicto elección gagnant vainqueur verdetto "
+    "vincitore vencedor"
     " 结论 結論 判定 胜者 勝者 获胜者 选择 最终答案 答案 勝ち 評決 승자 결론 판정 선택 победитель вердикт вывод"
 ).split()
 
@@ -138,11 +148,9 @@ def _text_marks(text: str, contest: Contest, key: str, part: int, after: bool) -
         correction = hit.correction or cues.CORRECTS.search(text, since, hit.start) is not None
         marks.append(Mark(value, hit.standing, correction and bool(marks), part, hit.start))
         since = hit.end
-    for inner, start, optional in find_tags(text):
-        value = contest.exact(inner)
-        if value is not Unreadable.UNKNOWN and not optional:
-            marks.append(Mark(value, Standing.PLAIN, False, part, start))
-            since = max(since, start)
+    for value, start in find_tags(text, lambda inner: as_known(contest.exact(inner))):
+        marks.append(Mark(value, Standing.PLAIN, False, part, start))
+        since = max(since, start)
     marks.sort(key=lambda mark: mark.at)
     if marks or after:
         for said in cues.corrections(text[since:]):
@@ -157,12 +165,11 @@ def _from_prose(reading: Reading, contest: Contest) -> str:
     text = _unquoted(reading.text, contest)
     if cues.is_strong_refusal(text):
         raise ParseError("the judge refused to judge", kind="refusal", reply=reading.reply)
-    marks = [
-        Mark(value, at=sentence.start)
-        for sentence in sentences(text)
-        if (value := contest.exact(sentence.text)) is not Unreadable.UNKNOWN
-    ]
-    marks += contest.statements(text)
+    marks: list[Mark[str]] = list(contest.statements(text))
+    for sentence in sentences(text):
+        value = contest.exact(sentence.text)
+        if value is not Unreadable.UNKNOWN:
+            marks.append(Mark(value, at=sentence.start))
     if marks:
         return decide(sorted(marks, key=lambda mark: mark.at), reading.reply, "preference")
     if any(is_error(part.value) for part in reading.structures) or cues.is_refusal(text):

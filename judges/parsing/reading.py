@@ -1,4 +1,4 @@
-"""A reply split into what can be read: JSON objects and passages of plain text, reasoning and quotations removed."""
+"""A reply split into what can be read: JSON objects and plain text, without reasoning and quotations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _WRAPPING = re.compile(r"(?:\s|```\w*|~~~\w*|<\w{1,30}>)*\Z")
 _LAST_SENTENCE = re.compile(r"[.!?;](?: |$)|[\u3002]")
 _NEGATED = re.compile(r"\b(?:not|never|instead of|rather than|nor|or|oder|either)\W{0,3}\Z", re.I)
 _TAKEN_BACK = re.compile(
-    r"\W{0,3}(?:would|could|might|is what|was what|were\b|if\b|unless|is the (?:candidate|response|author)|or\b *\{|/ *\{|\| *\{)",
+    r"\W{0,3}(?:would|could|might|is what|was what|were\b|if\b|unless|is the (?:candidate|response|author)|or\b "
+    r"*\{|/ *\{|\| *\{)",
     re.I,
 )
 _QUOTE_SIGNS = "\"'`\u201c\u00ab\u300c"

@@ -9,16 +9,18 @@ import re
 __all__ = ["strip_reasoning"]
 
 _NAMES = r"think|thinking|thoughts?|reasoning|reflection|scratchpad|inner_?monologue|seed:think"
-# Pairs of opening and closing tags. Words that are not in angle brackets alone are the tags of single model families.
+# Opening and closing tags. Those that are not plain words in angle brackets belong to single model families.
 _TAGS = re.compile(
     rf"(?P<open><(?:{_NAMES})(?: [^<>\n]{{0,80}})?>"
-    r"|\u25c1think\u25b7|\[THINK\]|<\|(?:begin_of_thought|thinking|START_THINKING)\|>|<\|channel>(?:thought|analysis))"
+    r"|\u25c1think\u25b7|\[THINK\]|<\|(?:begin_of_thought|thinking|START_THINKING)\|>|<\|channel>(?:thought"
+    r"|analysis))"
     rf"|(?P<close></(?:{_NAMES})\s?>"
     r"|\u25c1/think\u25b7|\[/THINK\]|<\|(?:end_of_thought|/thinking|END_THINKING)\|>|<channel\|>)",
     re.I,
 )
 _SHELL = re.compile(
-    r"<\|(?:begin_of_solution|end_of_solution|START_RESPONSE|END_RESPONSE|START_TEXT|END_TEXT|im_end|eot_id|return)\|>"
+    r"<\|(?:begin_of_solution|end_of_solution|START_RESPONSE|END_RESPONSE|START_TEXT|END_TEXT|im_end|eot_id"
+    r"|return)\|>"
 )
 _CHANNEL = re.compile(r"<\|channel\|>\s?([^<]{0,80})<\|message\|>|<\|(?:end|return|call|start)\|>")
 _HEADER = re.compile(r"<\|channel\|>\s?(?:analysis|commentary|final)[^<]{0,80}<\|message\|>")

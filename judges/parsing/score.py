@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -11,11 +11,19 @@ from rubricate.errors import ParseError
 from rubricate.judges.parsing import cues
 from rubricate.judges.parsing.fields import find_fields, fold_key, is_error, marks_of, reason_in
 from rubricate.judges.parsing.labels import Hit, LabelFinder, find_tags, is_foreign_label
-from rubricate.judges.parsing.marks import MOST_MARKS, Mark, Standing, decide, outcome, refuse_if_refused, unreadable
+from rubricate.judges.parsing.marks import (
+    MOST_MARKS,
+    Mark,
+    Standing,
+    decide,
+    outcome,
+    refuse_if_refused,
+    unreadable,
+)
 from rubricate.judges.parsing.numbers import SCALE_PHRASE, Scale
 from rubricate.judges.parsing.reading import Reading, Structure, read_reply
 from rubricate.judges.parsing.text import compact, mask_quotes, plain, sentences
-from rubricate.judges.parsing.vocabulary import Unreadable
+from rubricate.judges.parsing.vocabulary import Unreadable, as_known
 from rubricate.narrow import as_number, as_object
 
 __all__ = ["parse_score", "score_marks"]
@@ -39,11 +47,14 @@ _STRONG = ("score", "rating", "grade", "total")
 _FOREIGN = (
     "punktzahl bewertung punkte wertung gesamtpunktzahl gesamtnote gesamtbewertung puntuación puntaje calificación"
     " valoración pontuação nota avaliação punteggio voto valutazione wynik ocena betyg оценка балл баллы итог"
-    " 评分 評分 得分 分数 分數 总分 總分 评价 評価 総合評価 スコア 点数 得点 採点 점수 평점 총점 الدرجة درجة التقييم النتيجة अंक"
+    " 评分 評分 得分 分数 分數 总分 總分 评价 評価 総合評価 スコア 点数 得点 採点 점수 평점 총점 الدرجة درجة "
+    "التقييم النتيجة अंक"
 ).split()
 _OTHER_MEASURES = re.compile(
-    r"\b(?:certainty|confidence|page|line|step|word|words|count|date|year|time|id|number|version|length|tokens|weight|index|item"
-    r"|max|maximum|min|minimum|range|scale|threshold|temperature|probability|question|section|paragraph|chapter|room|error\w*)\b",
+    r"\b(?:certainty|confidence|page|line|step|word|words|count|date|year|time|id|number|version|length|tokens"
+    r"|weight|index|item"
+    r"|max|maximum|min|minimum|range|scale|threshold|temperature|probability|question|section|paragraph|chapter"
+    r"|room|error\w*)\b",
     re.I,
 )
 _LABELLED = re.compile(
@@ -54,12 +65,14 @@ _ONE_VALUE = re.compile(
 )
 _NUMERIC_LINE = re.compile(r"[\W_]*[+-]?\d[\d.,]*(?: ?(?:/|out of) ?\d[\d.,]*)?%?[\W_]*")
 _GIVEN = re.compile(
-    r"\b(?:(?:score|rating|grade|mark) of|(?:give|gives|gave|rate|rates|score|scores|assign|award|put|grade)(?: \w+){0,4}?"
+    r"\b(?:(?:score|rating|grade|mark) of|(?:give|gives|gave|rate|rates|score|scores|assign|award|put|grade)(?: "
+    r"\w+){0,4}?"
     r"|(?:deserves|earns|gets|receives|merits)(?: \w+){0,3}?) (?:an? |at |as |with |overall )*(?=[\d.]+)",
     re.I,
 )
 _FRACTION_LEAD = re.compile(
-    r"(?:^|[:=(\n\u2192]|\b(?:at|an?|is|give|rate|rating|score|scores|deserves|gets|earns|it|this|overall|solid|of|say|grade|so|with))\W{0,3}\Z",
+    r"(?:^|[:=(\n\u2192]|\b(?:at|an?|is|give|rate|rating|score|scores|deserves|gets|earns|it|this|overall|solid"
+    r"|of|say|grade|so|with))\W{0,3}\Z",
     re.I,
 )
 _FRACTION = re.compile(
@@ -101,7 +114,7 @@ def parse_score(
         refuse_if_refused([*reasons, *(part for part in reading.parts if isinstance(part, str))], reply)
     score = decide(marks, reply, "score") if marks else _from_prose(reading, scale)
     for reason in reasons:
-        said = outcome([mark for mark in score_marks(plain(reason), scale, key) if mark.standing >= Standing.PLAIN])
+        said = outcome(score_marks(plain(reason), scale, key, strict=True))
         if isinstance(said, float) and said != score:
             raise unreadable(Unreadable.AMBIGUOUS, reply, "score")
     return score
@@ -144,7 +157,7 @@ def _keeps_number(inner: str) -> bool:
 
 
 def score_marks(
-    text: str, scale: Scale, key: str, part: int = 0, *, after: bool = False
+    text: str, scale: Scale, key: str, part: int = 0, *, after: bool = False, strict: bool = False
 ) -> list[Mark[float]]:
     """Scores that a passage announces by a label or a closing tag, and what takes the last one back.
 
@@ -154,39 +167,54 @@ def score_marks(
         key: the label that was asked for.
         part: part of the reply.
         after: a score stands in front of the passage.
+        strict: only labels that mean the whole score and nothing else, as for a reason that must not contradict.
     """
     finder = _labels(key)
     text = mask_quotes(finder.untag(text), _keeps_number)
+    marks, since = _labelled_marks(text, finder, scale, key, part, strict)
+    for value, start in find_tags(text, lambda inner: as_known(scale.read_text(inner, foreign=False))):
+        marks.append(Mark(value, Standing.PLAIN, False, part, start))
+        since = max(since, start)
+    marks.sort(key=lambda mark: mark.at)
+    for said in cues.corrections(text[since:]) if marks or after else ():
+        if any(sign.isdigit() for sign in said):
+            value = scale.read_text(said.strip(" ,:;.-"), foreign=False)
+            found = value if isinstance(value, float) else Unreadable.AMBIGUOUS
+            marks.append(Mark(found, Standing.FINAL, True, part, len(text)))
+    return marks
+
+
+def _labelled_marks(
+    text: str, finder: LabelFinder, scale: Scale, key: str, part: int, strict: bool
+) -> tuple[list[Mark[float]], int]:
+    """Marks of the labels, and where the last one ends.
+
+    Labels such as "points" and "result" count where none is plainly the score's, and a label with a word of its own
+    ("clarity score") where it is the only one.
+    """
     marks: list[Mark[float]] = []
+    weak: list[Mark[float]] = []
     qualified: list[Mark[float]] = []
     since = 0
     for count, hit in enumerate(finder.find(text)):
         if count == MOST_MARKS:
-            return [Mark(Unreadable.AMBIGUOUS, part=part)]
+            return [Mark(Unreadable.AMBIGUOUS, part=part)], since
         value = _read_hit(hit, scale, key)
         if value is None:
             continue
         correction = hit.correction or cues.CORRECTS.search(text, since, hit.start) is not None
-        mark = Mark(value, hit.standing, correction and bool(marks), part, hit.start)
-        (qualified if hit.qualified else marks).append(mark)
+        group = qualified if hit.qualified else (marks if _is_plain(hit, key) else weak)
+        group.append(Mark(value, hit.standing, correction and bool(marks or weak), part, hit.start))
         since = hit.end
-    if not marks and len(qualified) == 1:
-        marks = qualified
-    elif not marks and qualified:
-        marks = [replace(qualified[0], value=Unreadable.AMBIGUOUS)]
-    for inner, start, optional in find_tags(text):
-        value = scale.read_text(inner, foreign=False)
-        if value is not Unreadable.UNKNOWN and not optional:
-            marks.append(Mark(value, Standing.PLAIN, False, part, start))
-            since = max(since, start)
-    marks.sort(key=lambda mark: mark.at)
-    if marks or after:
-        for said in cues.corrections(text[since:]):
-            if any(sign.isdigit() for sign in said):
-                value = scale.read_text(said.strip(" ,:;.-"), foreign=False)
-                found = value if isinstance(value, float) else Unreadable.AMBIGUOUS
-                marks.append(Mark(found, Standing.FINAL, True, part, len(text)))
-    return marks
+    if strict or marks:
+        return marks, since
+    if weak or len(qualified) <= 1:
+        return weak or qualified, since
+    return [replace(qualified[0], value=Unreadable.AMBIGUOUS)], since
+
+
+def _is_plain(hit: Hit, key: str) -> bool:
+    return hit.foreign or hit.noun in (*_STRONG, "overall", "total", key.replace("_", " ").lower())
 
 
 def _read_hit(hit: Hit, scale: Scale, key: str) -> float | Unreadable | None:

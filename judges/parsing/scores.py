@@ -115,7 +115,7 @@ def _entries(part: Structure | str, ids: Ids, keys: Keys, scale: Scale, index: i
 
 def _lists(text: str, count: int) -> Iterator[Entry]:
     """Lists of numbers in closing tags, or alone on their line."""
-    lists = [numbers_in(inner) for inner, _, optional in find_tags(text) if not optional]
+    lists = [numbers for numbers, _ in find_tags(text, numbers_in)]
     if not any(lists):
         lists = [numbers_in(_LEADING_LABEL.sub("", line)) for line in text.split("\n")]
     for numbers in lists:

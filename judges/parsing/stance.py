@@ -11,34 +11,44 @@ from rubricate.judges.parsing.synonyms import Concept
 __all__ = ["last_stance", "stances"]
 
 _THING = r"criteri(?:on|a)|requirements?|conditions?|rules?|standards?|constraints?|checks?|expectations?"
-_OBJECT = rf"(?:(?:the|this|that|these|those|all|every|each|its|both|stated|given|of|above)\s+){{0,4}}(?:\w+\s+)?(?:{_THING})\b"
+_OBJECT = (
+    rf"(?:(?:the|this|that|these|those|all|every|each|its|both|stated|given|of"
+    rf"|above)\s+){{0,4}}(?:\w+\s+)?(?:{_THING})\b"
+)
 _ACTIVE = re.compile(
     r"\b(?P<verb>meets?|met|satisf(?:y|ies|ied)|fulfil?ls?|fulfil?led|compl(?:y|ies|ied) with|pass(?:es|ed)?"
     rf"|fails?|failed|violat(?:e|es|ed)|breaks?)\s+(?P<thing>{_OBJECT})"
 )
 _PASSIVE = re.compile(
-    rf"\b(?P<thing>(?:{_THING}|it|this))\s+(?:itself\s+)?(?:is|are|was|were|has been|have been|remains?|isn't|aren't|wasn't"
-    r"|hasn't been)\s+(?:\w+\s+){0,3}?(?P<state>met|unmet|satisfied|unsatisfied|fulfil?led|unfulfilled|violated|failed|passed)\b(?!\s+with)"
+    rf"\b(?P<thing>(?:{_THING}|it|this))\s+(?:itself\s+)?(?:is|are|was|were|has been|have been|remains?|isn't"
+    rf"|aren't|wasn't"
+    r"|hasn't been)\s+(?:\w+\s+){0,3}?(?P<state>met|unmet|satisfied|unsatisfied|fulfil?led|unfulfilled|violated"
+    r"|failed|passed)\b(?!\s+with)"
 )
 _BARE = re.compile(
-    r"\b(?:response|answer|reply|submission|it|this|text|essay|letter|output)\s+(?:\w+ly\s+)?(?P<verb>passes|fails)\s*[.!]?$"
+    r"\b(?:response|answer|reply|submission|it|this|text|essay|letter|output)\s+(?:\w+ly\s+)?(?P<verb>passes"
+    r"|fails)\s*[.!]?$"
 )
 _NOT_APPLICABLE = re.compile(
-    rf"\b(?:{_THING}|it|this) (?:(?:does not|doesn't|do not|don't) apply|(?:is|are|was) (?:not applicable|inapplicable|n/a))\b"
+    rf"\b(?:{_THING}|it|this) (?:(?:does not|doesn't|do not|don't) apply|(?:is|are|was) (?:not applicable"
+    rf"|inapplicable|n/a))\b"
 )
 _ADVERSE = re.compile(r"fail|violat|break|unmet|unsatisf|unfulfil")
 _CLAUSE = re.compile(
     r"[,;:\u2013\u2014]|\s-\s|\b(?:and|but|so|yet|although|though|because|since|as|which|while|however)\b"
 )
 _HARMLESS = re.compile(
-    r"\bnot only\b|\bnot just\b|\bno doubt\b|\bwithout (?:a |any )?doubt\b|\bno question\b|\bcannot be denied\b|\bundoubtedly\b"
+    r"\bnot only\b|\bnot just\b|\bno doubt\b|\bwithout (?:a |any )?doubt\b|\bno question\b|\bcannot be denied\b"
+    r"|\bundoubtedly\b"
 )
 _NEGATION = re.compile(
-    r"\b(?:not|never|cannot|neither|nor|no longer|fails? to|failed to|without|nothing|none|nobody|unable to|far from)\b|n't\b"
+    r"\b(?:not|never|cannot|neither|nor|no longer|fails? to|failed to|without|nothing|none|nobody|unable to|far "
+    r"from)\b|n't\b"
 )
 _NO = re.compile(r"\bno\b")
 _REPORTED = re.compile(
-    r"\b(?:claim\w*|asserts?|says?|states?|declares?|insists?|argues?|pretends?|wrote|writes?|suggests?|believes?)(?: that)?\b"
+    r"\b(?:claim\w*|asserts?|says?|states?|declares?|insists?|argues?|pretends?|wrote|writes?|suggests?"
+    r"|believes?)(?: that)?\b"
 )
 _FOREIGN_HINT = re.compile(r"kriteri|criteri|critère|критери|满足|滿足|符合|达到|満た|기준")
 _ANY_HINT = re.compile(r"me[et]t|satisf|ful[f]?il|compl[yi]|pass|fail|violat|break|criter|krit", re.I)
@@ -54,7 +64,8 @@ _FOREIGN: tuple[tuple[re.Pattern[str], Concept], ...] = (
     (re.compile(r"\bkriterium\b.*\berfüllt|erfüllt (?:das|dieses) kriterium"), Concept.MET),
     (
         re.compile(
-            r"\bno (?:se )?(?:cumple|satisface)\b(?: con)? (?:el|este|los) criterio|criterio no (?:se )?(?:cumple|satisface)"
+            r"\bno (?:se )?(?:cumple|satisface)\b(?: con)? (?:el|este|los) criterio|criterio no (?:se "
+            r")?(?:cumple|satisface)"
         ),
         Concept.UNMET,
     ),
@@ -64,13 +75,15 @@ _FOREIGN: tuple[tuple[re.Pattern[str], Concept], ...] = (
     ),
     (
         re.compile(
-            r"\bne (?:remplit|respecte|satisfait) pas (?:le|ce) critère|critère n'est pas (?:rempli|satisfait|respecté)"
+            r"\bne (?:remplit|respecte|satisfait) pas (?:le|ce) critère|critère n'est pas (?:rempli|satisfait"
+            r"|respecté)"
         ),
         Concept.UNMET,
     ),
     (
         re.compile(
-            r"\b(?:remplit|respecte|satisfait) (?:bien )?(?:le|ce) critère|critère est (?:bien )?(?:rempli|satisfait|respecté)"
+            r"\b(?:remplit|respecte|satisfait) (?:bien )?(?:le|ce) critère|critère est (?:bien )?(?:rempli"
+            r"|satisfait|respecté)"
         ),
         Concept.MET,
     ),
@@ -83,7 +96,8 @@ _FOREIGN: tuple[tuple[re.Pattern[str], Concept], ...] = (
     ),
     (
         re.compile(
-            r"(?:基準|要件|条件|要求)[をはが](?:十分に)?満た(?:して(?:い(?:ない|ません)|おらず)|さない|しません|されて(?:いない|いません))"
+            r"(?:基準|要件|条件|要求)[をはが](?:十分に)?満た(?:して(?:い(?:ない|ません)|おらず)|さない|しません"
+            r"|されて(?:いない|いません))"
         ),
         Concept.UNMET,
     ),
@@ -120,7 +134,7 @@ def stances(sentence: str, *, strict: bool = False) -> Iterator[Concept]:
     if not _ANY_HINT.search(text):
         return
     text = _HARMLESS.sub("", text)
-    found = [*_ACTIVE.finditer(text), *_PASSIVE.finditer(text), *([] if strict else _BARE.finditer(text))]
+    found = [match for pattern in (_ACTIVE, _PASSIVE, _BARE) for match in pattern.finditer(text)]
     for match in sorted(found, key=lambda one: one.start()):
         if strict and "criteri" not in match.group():
             continue

@@ -23,12 +23,12 @@ __all__ = [
 MASK = "\ufffc"
 """Stands where a quotation or a JSON object was taken out."""
 
-_INVISIBLE = [*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070), *range(0xFE00, 0xFE10)]
-_INVISIBLE += [0xAD, 0x34F, 0x61C, 0x180E, 0xFEFF]
+_INVISIBLE = [0xAD, 0x34F, 0x61C, 0x180E, 0xFEFF, *range(0x200B, 0x2010), *range(0x202A, 0x202F)]
+_SELECTORS = [*range(0x2060, 0x2070), *range(0xFE00, 0xFE10)]
 _SPACES = [0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000, 0x9]
 _BREAKS = [0xB, 0xC, 0xD, 0x1C, 0x1D, 0x1E, 0x85, 0x2028, 0x2029]
 _TABLE: dict[int, str | None] = (
-    dict.fromkeys(_INVISIBLE)
+    dict.fromkeys(_INVISIBLE + _SELECTORS)
     | dict.fromkeys(_SPACES, " ")
     | dict.fromkeys(_BREAKS, "\n")
     | {code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
@@ -62,7 +62,10 @@ def mend_surrogates(text: str) -> str:
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
-_EDGES = " \t\n.,;:!?*`'\"()[]{}<>~#|-_\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u300c\u300d\u300e\u300f\u3010\u3011\u3002\u3001\u2013\u2014\u2192"
+_EDGES = (
+    " \t\n.,;:!?*`'\"()[]{}<>~#"
+    "|-_\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u300c\u300d\u300e\u300f\u3010\u3011\u3002\u3001\u2013\u2014\u2192"
+)
 _JOINTS = re.compile(r"[\s_\-]+")
 
 

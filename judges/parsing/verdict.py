@@ -11,12 +11,20 @@ from rubricate.errors import ParseError
 from rubricate.judges.parsing import cues
 from rubricate.judges.parsing.fields import find_fields, is_error, marks_of, reason_in
 from rubricate.judges.parsing.labels import LabelFinder, find_tags
-from rubricate.judges.parsing.marks import MOST_MARKS, Mark, Standing, decide, outcome, refuse_if_refused, unreadable
+from rubricate.judges.parsing.marks import (
+    MOST_MARKS,
+    Mark,
+    Standing,
+    decide,
+    outcome,
+    refuse_if_refused,
+    unreadable,
+)
 from rubricate.judges.parsing.reading import Reading, Structure, read_reply
 from rubricate.judges.parsing.stance import last_stance, stances
 from rubricate.judges.parsing.synonyms import Concept
 from rubricate.judges.parsing.text import compact, mask_quotes, plain, sentences
-from rubricate.judges.parsing.vocabulary import Unreadable, Vocabulary, vocabulary_of
+from rubricate.judges.parsing.vocabulary import Unreadable, Vocabulary, as_known, vocabulary_of
 
 __all__ = ["parse_verdict", "takes_back", "text_marks", "verdict_labels"]
 
@@ -56,19 +64,26 @@ _WEAK = (
 # "Rating: 1" is a number on some scale, not a yes.
 _NUMERIC = ("rating", "level", "grade", "result", "evaluation", "bewertung", "оценка", "评价", "評価", "overall")
 _FOREIGN = (
-    "urteil ergebnis fazit bewertung entscheidung antwort veredicto conclusión resultado respuesta decisión veredito"
+    "urteil ergebnis fazit bewertung entscheidung antwort veredicto conclusión resultado respuesta decisión "
+    "veredito"
     " conclusão verdetto conclusione esito conclusion résultat décision réponse oordeel"
-    " 结论 結論 判定 判断 判斷 裁决 判决 最终答案 答案 评价 評価 評決 判決 回答 결론 판정 평결 판단 вердикт вывод оценка решение"
+    " 结论 結論 判定 判断 判斷 裁决 判决 最终答案 答案 评价 評価 評決 判決 回答 결론 판정 평결 판단 вердикт "
+    "вывод оценка решение"
 ).split()
 _WRONG = re.compile(
-    r"[\"']?(?P<word>[\w -]{2,30}?)[\"']? would be (?:wrong|unfair|incorrect|a mistake|too (?:harsh|strict|generous))",
+    r"[\"']?(?P<word>[\w -]{2,30}?)[\"']? would be (?:wrong|unfair|incorrect|a mistake|too (?:harsh|strict"
+    r"|generous))",
     re.I,
 )
 _LEADING = re.compile(
-    r"^(?:\W|\d+[.)])*(?:(?:so|thus|therefore|hence|overall|ultimately|finally|in (?:conclusion|summary|short)|to (?:conclude|sum up)"
-    r"|i(?:'d| would)? (?:say|conclude|judge (?:it|this)(?: as)?|vote|rule)(?: that)?|it is|it's|this is|that is|that's|criterion"
-    r"|(?:the|this) (?:answer|verdict|criterion|requirement|response|reply|proof|claim|statement|argument|solution|code|output"
-    r"|submission|essay|text|result|rating|grade) (?:is|was|remains)|i(?:'d| would)? (?:give|rate|call|consider|find|deem|mark|grade)"
+    r"^(?:\W|\d+[.)])*(?:(?:so|thus|therefore|hence|overall|ultimately|finally|in (?:conclusion|summary|short)"
+    r"|to (?:conclude|sum up)"
+    r"|i(?:'d| would)? (?:say|conclude|judge (?:it|this)(?: as)?|vote|rule)(?: that)?|it is|it's|this is|that is"
+    r"|that's|criterion"
+    r"|(?:the|this) (?:answer|verdict|criterion|requirement|response|reply|proof|claim|statement|argument"
+    r"|solution|code|output"
+    r"|submission|essay|text|result|rating|grade) (?:is|was|remains)|i(?:'d| would)? (?:give|rate|call|consider"
+    r"|find|deem|mark|grade)"
     r" (?:it|this|that|the (?:criterion|response|answer|requirement|condition))(?: as| to be| an?)?"
     r"|also|daher|somit|donc|por tanto)\b[\s,:]*)+",
     re.I,
@@ -166,11 +181,9 @@ def text_marks(
         correction = hit.correction or cues.CORRECTS.search(text, since, hit.start) is not None
         marks.append(Mark(value, hit.standing, correction and bool(marks), part, hit.start))
         since = hit.end
-    for inner, start, optional in find_tags(text):
-        value = words.exact(inner)
-        if isinstance(value, str) and not optional:
-            marks.append(Mark(value, Standing.PLAIN, False, part, start))
-            since = max(since, start)
+    for value, start in find_tags(text, lambda inner: as_known(words.exact(inner))):
+        marks.append(Mark(value, Standing.PLAIN, False, part, start))
+        since = max(since, start)
     marks.sort(key=lambda mark: mark.at)
     if marks or after:
         for said in cues.corrections(text[since:]):

@@ -6,6 +6,7 @@ import enum
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import TypeVar
 
 from rubricate.errors import ConfigError
 from rubricate.judges.parsing import cues
@@ -14,7 +15,10 @@ from rubricate.judges.parsing.synonyms import NEGATIONS, SYNONYMS, Concept, conc
 from rubricate.judges.parsing.text import clean, compact, fold
 from rubricate.narrow import as_array, as_object
 
-__all__ = ["Unreadable", "Vocabulary", "vocabulary_of"]
+__all__ = ["Unreadable", "Vocabulary", "as_known", "vocabulary_of"]
+
+
+T = TypeVar("T")
 
 
 class Unreadable(enum.Enum):
@@ -26,32 +30,46 @@ class Unreadable(enum.Enum):
     PLACEHOLDER = "placeholder"
 
 
+def as_known(value: T | Unreadable) -> T | Unreadable | None:
+    """None for a text that says nothing, otherwise what it says."""
+    return None if value is Unreadable.UNKNOWN else value
+
+
 _AROUND = " \t\n\"'`*[](){}<>\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d\u300e\u300f\u3010\u3011:=~_|"
 _CLOSERS = "\"'`*_)]}>\u201d\u2019\u00bb\u300d\u3011"
-_YES_NO = set("yes y no n true false ja nein oui non sí si sim não nee hai はい いいえ".split())
-_YES_NO |= set("是 否 不是 да нет 예 아니오".split())
+_YES_NO = set(
+    "yes y no n true false ja nein oui non sí si sim não nee はい いいえ 是 否 不是 да нет 예 아니오".split()
+)
 _REST = re.compile(
     r" ?(?:$|[.,;:!?)\]}\"'(\u2013\u2014|>\u3002\u3001\u201d\u300d\u3011-]|\n"
     r"|(?:because|since|as|due|given|yet|at all|in full|overall|weil|da|porque|ya que|parce que|car|perché)\b)"
 )
 _JOINT = re.compile(r" ?(?:[:=?,;/\u2013\u2014]|-+>? |\u2192) ?")
-_AS_VERB = re.compile(r" (?:the|all|its|their|his|her|this|that|these|with|an?|every|each|most|only|some|both|two|three|no|by)\b", re.I)
+_AS_VERB = re.compile(
+    r" (?:the|all|its|their|his|her|this|that|these|with|an?|every|each|most|only|some|both|two|three|no|by)\b",
+    re.I,
+)
 _REASON = re.compile(r"\b(?:because|since|as|for|due|given|weil|da|porque|car)\b|[\u2013\u2014:;]| - ", re.I)
 _SECOND_THOUGHT = re.compile(
-    r"\b(?:no|wait|actually|rather|make (?:it|that)|correction|i mean|on second thoughts?|scratch|or maybe|or perhaps|should be)\b", re.I
+    r"\b(?:no|wait|actually|rather|make (?:it|that)|correction|i mean|on second thoughts?|scratch|or maybe|or "
+    r"perhaps|should be)\b",
+    re.I,
 )
 _SENTENCE_END = re.compile(r"[.!?](?=\s|$)|[\u3002\n]")
 _PARENTHESIS = re.compile(r"\([^()]{0,400}\)")
 _ALTERNATIVE = re.compile(r"^ ?(?:[/|,\u3001]|or\b|oder\b|ou\b|o\b|and\b|vs\b|或|または)", re.I)
 _EXCEPT = re.compile(
-    r"\b(?:except|apart from|other than|save for|with the exception|but only|but not|but barely|only just|just about"
+    r"\b(?:except|apart from|other than|save for|with the exception|but only|but not|but barely|only just|just "
+    r"about"
     r"|in (?:spirit|part)|at best|with reservations?|bis auf|salvo|excepto|sauf)\b",
     re.I,
 )
 _BUT = re.compile(r"\b(?:but|though|although|yet|however|aber|jedoch|pero|mais)\b", re.I)
 _ADVERSE = re.compile(
-    r"\b(?:not|no|never|none|nothing|neither|nor|fail\w*|lack\w*|miss(?:es|ing|ed)|absent|absence|without|omit\w*|wrong"
-    r"|incorrect\w*|violat\w*|cannot|insufficient\w*|unmet|forg[eo]t\w*|leaves? out|left out|ignor\w*|invalid|contradict\w*"
+    r"\b(?:not|no|never|none|nothing|neither|nor|fail\w*|lack\w*|miss(?:es|ing|ed)|absent|absence|without"
+    r"|omit\w*|wrong"
+    r"|incorrect\w*|violat\w*|cannot|insufficient\w*|unmet|forg[eo]t\w*|leaves? out|left out|ignor\w*|invalid"
+    r"|contradict\w*"
     r"|nicht|kein\w*|fehl\w*|ohne|falta\w*|sin|manque\w*|sans|pas)\b|n't\b|不|未|没|ない|せん",
     re.I,
 )
@@ -89,7 +107,8 @@ class Vocabulary:
         words = sorted({*self._exact, *SYNONYMS}, key=len, reverse=True)
         negations = "|".join(re.escape(word) for word in sorted(NEGATIONS, key=len, reverse=True))
         self._start = re.compile(
-            rf"(?P<word>{_surface(words)})(?![\w%\u00b0]|[.,/]\d)|(?P<not>(?:{negations})[ _-](?P<inner>{_surface(words)}))(?!\w)",
+            rf"(?P<word>{_surface(words)})(?![\w%\u00b0]|[.,/]\d)|(?P<not>(?:{negations})[ "
+            rf"_-](?P<inner>{_surface(words)}))(?!\w)",
             re.I,
         )
         self._named = re.compile(rf"(?<!\w)(?:{_surface(sorted(self._exact, key=len, reverse=True))})(?!\w)", re.I)

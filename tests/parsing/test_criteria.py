@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+
 from rubricate.errors import ConfigError, ParseError
 from rubricate.judges.parsing import parse_criterion_scores, parse_criterion_verdicts
 
@@ -94,7 +95,8 @@ def test_gaps_contradictions_and_strangers_are_kept_apart() -> None:
 
 
 def test_a_list_and_its_closing_summary_must_agree() -> None:
-    reply = '{"verdicts": [{"id": "C1", "verdict": "met"}, {"id": "C2", "verdict": "met"}], "final": {"C1": "met", "C2": "unmet"}}'
+    entries = '[{"id": "C1", "verdict": "met"}, {"id": "C2", "verdict": "met"}]'
+    reply = f'{{"verdicts": {entries}, "final": {{"C1": "met", "C2": "unmet"}}}}'
     result = parse_criterion_verdicts(reply, ["C1", "C2"])
     assert dict(result.verdicts) == {"C1": "met"}
     assert result.ambiguous == ("C2",)
@@ -121,7 +123,12 @@ def test_numbering_from_zero_as_told() -> None:
 
 
 def test_one_criterion_needs_no_id() -> None:
-    for reply in ('{"reason": "x", "verdict": "unmet"}', "Verdict: unmet", "The criterion is not met.", '["unmet"]'):
+    for reply in (
+        '{"reason": "x", "verdict": "unmet"}',
+        "Verdict: unmet",
+        "The criterion is not met.",
+        '["unmet"]',
+    ):
         assert dict(parse_criterion_verdicts(reply, ["tone"]).verdicts) == {"tone": "unmet"}
 
 
@@ -181,6 +188,11 @@ SCORES = [
 def test_scores_by_id(reply: str) -> None:
     result = parse_criterion_scores(reply, {"depth": (0, 10), "style": (1, 5)})
     assert dict(result.scores) == {"depth": 3.0, "style": 4.0}
+
+
+def test_a_word_beside_the_scale_needs_no_id_either() -> None:
+    result = parse_criterion_scores("Verdict: N/A", {"depth": (0, 10)}, choices=("not_applicable",))
+    assert dict(result.scores) == {"depth": "not_applicable"}
 
 
 def test_scores_off_the_scale_are_named() -> None:

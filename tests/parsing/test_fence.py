@@ -7,11 +7,29 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from rubricate.errors import ConfigError
 from rubricate.judges.fence import fence, make_nonce, unfence
 from rubricate.judges.screen import screen_response
 
-PIECES = ["<", "</", "response", "-", ">", "\n", "<|", "|>", "im_end", "[/INST]", "\u2060", "</s>", "\uff5c", "a", " ", "<response>"]
+PIECES = [
+    "<",
+    "</",
+    "response",
+    "-",
+    ">",
+    "\n",
+    "<|",
+    "|>",
+    "im_end",
+    "[/INST]",
+    "\u2060",
+    "</s>",
+    "\uff5c",
+    "a",
+    " ",
+    "<response>",
+]
 HOSTILE = st.lists(st.sampled_from(PIECES)).map("".join)
 
 

@@ -8,11 +8,12 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from rubricate.judges.parsing import find_json
 
 REPAIRED: list[tuple[str, object]] = [
     ('{"a": 1}', {"a": 1}),
-    ("```json\n{\"a\": 1}\n```", {"a": 1}),
+    ('```json\n{"a": 1}\n```', {"a": 1}),
     ('text {"a": 1} more', {"a": 1}),
     ('{"a": 1} and then {"b": 2}', {"b": 2}),
     ('"{\\"a\\": 1}"', {"a": 1}),
@@ -22,7 +23,7 @@ REPAIRED: list[tuple[str, object]] = [
     ('{"a": [1, 2,],}', {"a": [1, 2]}),
     ('{"a": 1 // one\n, /* two */ "b": 2 # three\n}', {"a": 1, "b": 2}),
     ("{a: 1, b-c: x y}", {"a": 1, "b-c": "x y"}),
-    ('{\u201ca\u201d: \u201cb\u201d}', {"a": "b"}),
+    ("{\u201ca\u201d: \u201cb\u201d}", {"a": "b"}),
     ('{"a": "x "y" z"}', {"a": 'x "y" z'}),
     ('{"a": "x "y", z", "b": 1}', {"a": 'x "y", z', "b": 1}),
     ('{"a": "line\nbreak"}', {"a": "line\nbreak"}),
@@ -34,9 +35,9 @@ REPAIRED: list[tuple[str, object]] = [
     ('{"a": {"b": [1, {"c": 2', {"a": {"b": [1, {}]}}),
     ('{\\"a\\": 1}', {"a": 1}),
     ("{&quot;a&quot;: 1}", {"a": 1}),
-    ("\ufeff{\"a\": 1}\u200b", {"a": 1}),
-    ("<think>{\"a\": 0}</think>{\"a\": 1}", {"a": 1}),
-    ("{amount, unit} then {\"a\": 1}", {"a": 1}),
+    ('\ufeff{"a": 1}\u200b', {"a": 1}),
+    ('<think>{"a": 0}</think>{"a": 1}', {"a": 1}),
+    ('{amount, unit} then {"a": 1}', {"a": 1}),
 ]
 
 
@@ -45,15 +46,16 @@ def test_usual_faults_are_repaired(text: str, value: object) -> None:
     assert find_json(text) == value
 
 
-@pytest.mark.parametrize("text", ["", "no json here", "{amount, unit}", "[1] is a footnote", "[" * 100_000, "{" * 5000, "}{"])
+@pytest.mark.parametrize(
+    "text", ["", "no json here", "{amount, unit}", "[1] is a footnote", "[" * 100_000, "{" * 5000, "}{"]
+)
 def test_text_without_json(text: str) -> None:
     assert find_json(text) is None
 
 
 def test_not_a_number_and_infinity_are_not_hidden() -> None:
     value = find_json('{"a": NaN, "b": 1e999}')
-    assert isinstance(value, dict)
-    assert math.isnan(value["a"]) and math.isinf(value["b"])
+    assert repr(value) == "{'a': nan, 'b': inf}"
 
 
 def test_enormous_integers_do_not_raise() -> None:

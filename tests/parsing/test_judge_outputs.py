@@ -1,8 +1,8 @@
 """The shared set of small traps for graders: every case whose schema has a runner must not come out wrong.
 
-A runner is a function from a case's `input` to an outcome in the form of its `expected`; an error of this package is
-the outcome `failure`. Any file `tests/**/judge_outputs_*.py` adds runners with a module-level `RUNNERS`, a dict from
-schema to runner.
+A runner is a function from a case's `input` to an outcome in the form of its `expected`; an error of this package
+is the outcome `failure` (and its attribute `bad`, where it has one, the ids it refuses). Any file
+`tests/**/judge_outputs_*.py` adds runners with a module-level `RUNNERS`, a dict from schema to runner.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+
 from rubricate.errors import RubricateError
 
 Runner = Callable[[Mapping[str, Any]], Mapping[str, object]]
@@ -61,7 +62,10 @@ def agrees(outcome: Mapping[str, object], wanted: Mapping[str, object]) -> bool:
     """Whether an outcome is this expectation. The kind of a failure is a matter of naming."""
     if not has_value(wanted) or not has_value(outcome):
         both = has_value(wanted) == has_value(outcome)
-        return both and ("bad" not in wanted or set(cast("list[str]", outcome.get("bad"))) == set(cast("list[str]", wanted["bad"])))
+        return both and (
+            "bad" not in wanted
+            or set(cast("list[str]", outcome.get("bad"))) == set(cast("list[str]", wanted["bad"]))
+        )
     for key, value in wanted.items():
         if key == "or":
             continue
@@ -115,7 +119,9 @@ def test_no_case_comes_out_wrong(shared: Callable[[str], Path], capsys: pytest.C
         if rating != "right" or seconds > 1:
             noted.append(f"{case['id']} {rating} in {seconds:.2f} s: {dict(outcome)}, expected {case['expected']}")
         assert seconds <= 1, noted[-1]
-    total: Counter[str] = sum(table.values(), Counter())
+    total: Counter[str] = Counter()
+    for counts in table.values():
+        total += counts
     with capsys.disabled():
         print(f"\njudge outputs: {total['right']} right, {total['safe miss']} safe misses, {total['wrong']} wrong")
         for schema, counts in sorted(table.items()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from rubricate.errors import ConfigError, ParseError
 from rubricate.judges.parsing import parse_preference
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from rubricate.judges.parsing import parse_reason, strip_reasoning
 
 STRIPPED = [

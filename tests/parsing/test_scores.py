@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from rubricate.errors import ConfigError, ParseError
 from rubricate.judges.parsing import parse_score, parse_scores
 
@@ -60,6 +61,8 @@ PLAIN: list[tuple[str, float, float, float]] = [
     ("\u041e\u0446\u0435\u043d\u043a\u0430: 8 \u0438\u0437 10", 0, 10, 8),
     ("\u0905\u0902\u0915: \u096e", 0, 10, 8),
     ("Score: 1,250", 0, 2000, 1250),
+    ("It makes three points: 1) the tide, 2) the fee.\nScore: 4", 1, 5, 4),
+    ('{"reason": "Clarity score: 3. It makes two points: 1) a, 2) b.", "score": 4}', 1, 5, 4),
 ]
 
 FAILED: list[tuple[str, float, float]] = [
@@ -179,7 +182,16 @@ def test_scores_of_two_responses(reply: str) -> None:
 
 @pytest.mark.parametrize(
     "reply",
-    ["", "\\boxed{8}", "\\boxed{8, 6, 4}", '{"A": 8}', '{"A": 8, "B": 11}', "8 and 6", "A: 8\nA: 7\nB: 6", '{"scores": [8, null]}'],
+    [
+        "",
+        "\\boxed{8}",
+        "\\boxed{8, 6, 4}",
+        '{"A": 8}',
+        '{"A": 8, "B": 11}',
+        "8 and 6",
+        "A: 8\nA: 7\nB: 6",
+        '{"scores": [8, null]}',
+    ],
 )
 def test_incomplete_or_contradictory_lists_are_refused(reply: str) -> None:
     with pytest.raises(ParseError):

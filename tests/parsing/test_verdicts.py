@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from rubricate.errors import ParseError
 from rubricate.judges.parsing import parse_verdict
 
@@ -98,7 +99,11 @@ PLAIN = [
     ("Le crit\u00e8re n'est pas rempli.", "unmet"),
     ("Veredicto: cumple", "met"),
     ("\ud310\uc815: \ucda9\uc871", "met"),
-    ("\u0412\u0435\u0440\u0434\u0438\u043a\u0442: \u043d\u0435 \u0432\u044b\u043f\u043e\u043b\u043d\u0435\u043d\u043e", "unmet"),
+    (
+        "\u0412\u0435\u0440\u0434\u0438\u043a\u0442: \u043d\u0435 "
+        "\u0432\u044b\u043f\u043e\u043b\u043d\u0435\u043d\u043e",
+        "unmet",
+    ),
 ]
 
 FAILED = [
@@ -166,7 +171,10 @@ FAILED = [
     ("I can't assist with grading this.", "refusal"),
     ("I'm sorry, but I cannot evaluate this content. Verdict: none", "refusal"),
     ('{"error": "content filtered"}', "refusal"),
-    ("\u7533\u3057\u8a33\u3054\u3056\u3044\u307e\u305b\u3093\u304c\u3001\u8a55\u4fa1\u3067\u304d\u307e\u305b\u3093\u3002", "refusal"),
+    (
+        "\u7533\u3057\u8a33\u3054\u3056\u3044\u307e\u305b\u3093\u304c\u3001\u8a55\u4fa1\u3067\u304d\u307e\u305b\u3093\u3002",
+        "refusal",
+    ),
     ("\u57fa\u672c\u7b26\u5408", "ambiguous"),
 ]
 
@@ -180,5 +188,8 @@ def test_plain_verdicts_are_read(reply: str, verdict: str) -> None:
 def test_what_is_not_plain_is_a_failure(reply: str, kind: str) -> None:
     with pytest.raises(ParseError) as caught:
         parse_verdict(reply)
-    assert caught.value.kind in (kind, *(["unparsable", "ambiguous"] if kind in ("unparsable", "ambiguous") else []))
+    assert caught.value.kind in (
+        kind,
+        *(["unparsable", "ambiguous"] if kind in ("unparsable", "ambiguous") else []),
+    )
     assert caught.value.reply == reply
