@@ -152,9 +152,7 @@ class CriterionJudge(ModelJudge):
             sample=self.sample * self.max_attempts + attempt,
         )
 
-    def _read(
-        self, batch: Sequence[Question], reply: Completion | ChatError, quoted: Sequence[str]
-    ) -> _Round:
+    def _read(self, batch: Sequence[Question], reply: Completion | ChatError, quoted: Sequence[str]) -> _Round:
         if isinstance(reply, ChatError):
             return _Round({}, {question.label: failure_of(reply) for question in batch}, Usage())
         try:

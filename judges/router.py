@@ -68,11 +68,7 @@ class Router(CriteriaJudge):
         for criterion in criteria:
             parts[self._route(criterion)].append(criterion)
         judgements = await asyncio.gather(
-            *(
-                _judged(judge, rollout, part)
-                for (_, judge), part in zip(self.routes, parts, strict=True)
-                if part
-            )
+            *(_judged(judge, rollout, part) for (_, judge), part in zip(self.routes, parts, strict=True) if part)
         )
         by_id: dict[str, Verdict] = {v.criterion_id: v for judgement in judgements for v in judgement.verdicts}
         usage = sum((judgement.usage for judgement in judgements), Usage())
