@@ -43,6 +43,13 @@ class DemoRow:
         """Name of its prompt; responses to one prompt have the same."""
         return self.rubric.id
 
+    @property
+    def code_value(self) -> float | None:
+        """The reward that the code checks alone give."""
+        rubric = _code_only(self.rubric)
+        verdicts = [verdict for verdict in self.reward.verdicts if verdict.criterion_id in rubric.ids]
+        return aggregate(AGGREGATION, rubric, verdicts).value
+
     def labelled(self, *, code: bool) -> Iterator[Labelled]:
         """The verdicts by code, or by the model, beside their gold labels."""
         for verdict in self.reward.verdicts:
@@ -114,9 +121,11 @@ async def score_demo(judge: ChatModel | str | None, samples: Sequence[Sample] | 
 
 def _rubric(sample: Sample, *, code_only: bool) -> Rubric:
     rubric = parse_rubric(sample.rubric, source="demo.jsonl")
-    if not code_only:
-        return rubric
-    return rubric.model_copy(update={"criteria": tuple(c for c in rubric.criteria if c.verifier is not None)})
+    return _code_only(rubric) if code_only else rubric
+
+
+def _code_only(rubric: Rubric) -> Rubric:
+    return Rubric(id=rubric.id, criteria=tuple(c for c in rubric.criteria if c.verifier is not None))
 
 
 def _channels(rubrics: Sequence[Rubric]) -> list[str]:
@@ -154,6 +163,9 @@ class _Findings:
             if judge is not None
         }
         self.order, self.pairs = rank_agreement([(row.prompt, row.reward.value, row.gold_value) for row in rows])
+        # Over the same pairs, so that the two can be compared.
+        scored = [row for row in rows if row.reward.value is not None]
+        self.code_order, _ = rank_agreement([(row.prompt, row.code_value, row.gold_value) for row in scored])
 
     def lines(self) -> list[tuple[str, str]]:
         """The figures, as label and value; intervals are 95%."""
@@ -169,6 +181,8 @@ class _Findings:
             if self.model.failed:
                 lines.append((f"{self.judge}: failed verdicts, in none of these", str(self.model.failed)))
         lines.append((f"rewards: pairs in the gold order ({self.pairs} pairs, chance 0.50)", str(self.order)))
+        if self.model is not None:
+            lines.append(("  the same by the code checks alone", str(self.code_order)))
         return lines
 
     def words(self) -> list[str]:

@@ -285,7 +285,7 @@ def _details(verdict: tuple[Verdict | None, bool], gold: bool | None) -> dict[st
     more: list[str] = []
     if given.probability is not None:
         more.append(f"Probability that it is met: {given.probability:.3f}")
-    if given.raw is not None:
+    if given.raw is not None and given.raw != says:
         more.append(f"As the judge gave it: {given.raw}")
     if given.failure is not None:
         more.append(_failure_line(given.failure))
@@ -323,8 +323,7 @@ def _reward_details(row: PageRow) -> list[str]:
         lines.append(_failure_line(reward.failure))
     if row.gold_value is not None:
         lines.append(f"Reward by the gold labels: {row.gold_value:.4f}")
-    for name, value in reward.channels.items():
-        lines.append(f"Channel {name}: {'none' if value is None else f'{value:.3f}'}")
+    lines += [f"Channel {name}: {value:.3f}" for name, value in reward.channels.items() if value is not None]
     return lines
 
 
