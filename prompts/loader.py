@@ -71,9 +71,9 @@ class Prompt:
 
 
 def prompt_names() -> list[str]:
-    """Names of the prompts that ship with the package, sorted."""
-    names = (entry.name for entry in files("rubricate.prompts").iterdir())
-    return sorted(name.removesuffix(".jinja2") for name in names if name.endswith(".jinja2"))
+    """Names of the prompts that ship with the package, sorted. Templates of pages are none."""
+    names = (entry.name.removesuffix(".jinja2") for entry in files("rubricate.prompts").iterdir())
+    return sorted(name for name in names if "." not in name and not name.startswith("_"))
 
 
 @lru_cache(maxsize=64)
