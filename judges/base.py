@@ -27,24 +27,11 @@ from rubricate.judges.fence import fence, make_nonce
 from rubricate.judges.view import View, get_view, name_of, prompt_text
 from rubricate.prompts import Prompt
 from rubricate.rubrics import Criterion, Rubric
-from rubricate.types import Failure, FailureCause, FailureKind, Judgement, Verdict, fingerprint
+from rubricate.types import RESPONSE_KINDS, Failure, FailureCause, FailureKind, Judgement, Verdict, fingerprint
 
 __all__ = ["CriteriaJudge", "Material", "ModelJudge", "failure_of"]
 
 log = logging.getLogger(__name__)
-
-_BY_RESPONSE = {
-    FailureKind.OVERFLOW,
-    FailureKind.REFUSAL,
-    FailureKind.CONTENT_FILTER,
-    FailureKind.EMPTY,
-    FailureKind.LENGTH,
-    FailureKind.UNPARSABLE,
-    FailureKind.AMBIGUOUS,
-    FailureKind.OUT_OF_RANGE,
-    FailureKind.INCOMPLETE,
-    FailureKind.LOW_MASS,
-}
 
 _KINDS: tuple[tuple[type[RubricateError], FailureKind], ...] = (
     (DeadlineError, FailureKind.DEADLINE),
@@ -74,7 +61,7 @@ def failure_of(error: Exception) -> Failure:
 
 def failure(kind: FailureKind, message: str, *, retryable: bool = False) -> Failure:
     """A failure with the cause that goes with its kind."""
-    cause = FailureCause.RESPONSE if kind in _BY_RESPONSE else FailureCause.INFRASTRUCTURE
+    cause = FailureCause.RESPONSE if kind in RESPONSE_KINDS else FailureCause.INFRASTRUCTURE
     return Failure(kind, cause, message, retryable)
 
 

@@ -6,25 +6,10 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from rubricate.rubrics import Rubric
-from rubricate.types import FailureCause, FailureKind, Status, Verdict
+from rubricate.types import RESPONSE_KINDS, FailureCause, Status, Verdict
 
 __all__ = ["Judged", "Siblings"]
 
-# A response can bring these about: by its length, by what it makes the judge say, or by making it say nothing.
-_RESPONSE_CAN = frozenset(
-    {
-        FailureKind.OVERFLOW,
-        FailureKind.REFUSAL,
-        FailureKind.CONTENT_FILTER,
-        FailureKind.EMPTY,
-        FailureKind.LENGTH,
-        FailureKind.UNPARSABLE,
-        FailureKind.AMBIGUOUS,
-        FailureKind.OUT_OF_RANGE,
-        FailureKind.INCOMPLETE,
-        FailureKind.LOW_MASS,
-    }
-)
 _OVERALL = "the whole rubric"
 
 
@@ -91,7 +76,7 @@ class Siblings:
 
 
 def _doubtful(verdict: Verdict) -> bool:
-    return verdict.failure is not None and verdict.failure.kind in _RESPONSE_CAN
+    return verdict.failure is not None and verdict.failure.kind in RESPONSE_KINDS
 
 
 def _questions(rubric: Rubric, row: Judged) -> list[tuple[int, Verdict]]:

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, TypeVar
 
 __all__ = [
+    "RESPONSE_KINDS",
     "Failure",
     "FailureCause",
     "FailureKind",
@@ -71,6 +72,23 @@ class FailureKind(enum.StrEnum):
     NO_LOGPROBS = "no_logprobs"
     VERIFIER = "verifier"
     INTERNAL = "internal"
+
+
+RESPONSE_KINDS = frozenset(
+    {
+        FailureKind.OVERFLOW,
+        FailureKind.REFUSAL,
+        FailureKind.CONTENT_FILTER,
+        FailureKind.EMPTY,
+        FailureKind.LENGTH,
+        FailureKind.UNPARSABLE,
+        FailureKind.AMBIGUOUS,
+        FailureKind.OUT_OF_RANGE,
+        FailureKind.INCOMPLETE,
+        FailureKind.LOW_MASS,
+    }
+)
+"""Failures that a response can bring about: by its length, by what it makes the judge say, or by silencing it."""
 
 
 @dataclass(frozen=True, slots=True)
