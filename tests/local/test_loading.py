@@ -20,9 +20,11 @@ from rubricate.chat import local_source
 from rubricate.chat.base import ChatRequest, Completion
 from rubricate.chat.local import LocalModel, load_local
 from rubricate.chat.local_engine import Engine, open_engine
+from rubricate.chat.local_forward import sharing_is_exact
 from rubricate.chat.local_host import LocalOptions
 from rubricate.chat.local_load import pick_device, pick_dtype
 from rubricate.chat.local_source import content_hash, gguf_copy, resolve
+from rubricate.chat.local_torch import Network
 from rubricate.errors import ConfigError, MissingExtraError
 
 Requests = Callable[..., ChatRequest]
@@ -391,3 +393,6 @@ def test_smollm2_answers_and_judges(ask: Answers, user: Requests) -> None:
         ours, theirs = dict(one.logprobs[0].top), dict(alone.logprobs[0].top)
         assert all(abs(ours[token] - theirs[token]) < 1e-4 for token in ours.keys() & theirs.keys())
         assert len(ours.keys() & theirs.keys()) > 45
+    half = Network(engine.network.model.to(device="cpu", dtype=torch.bfloat16))
+    with torch.inference_mode():  # coarse rounding is not mistaken for a model that cannot share
+        assert sharing_is_exact(half, engine.codec.encode(requests[0]))

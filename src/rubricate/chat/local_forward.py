@@ -167,6 +167,8 @@ def sharing_is_exact(network: Network, prompt: Sequence[int]) -> bool:
     except (RuntimeError, TypeError, ValueError, IndexError):
         return False
     separate = torch.cat([prefill(network, [sample[:cut] + suffix])[1] for suffix in suffixes])
-    tolerance = 1e-3 if network.dtype == torch.float32 else 0.25  # half precision moves log-probabilities this far
     likely = separate > separate.max(dim=-1, keepdim=True).values - 8.0  # rounding grows where nothing is likely
-    return bool(((shared - separate).abs()[likely] <= tolerance).all())
+    moved = ((shared - separate).abs() * likely).sum(dim=-1) / likely.sum(dim=-1)
+    # measured on SmolLM2: rounding moves log-probabilities by 1e-5 in fp32 and 0.1 in bf16 in the mean, plain
+    # batching too; wrong positions or masks by 2.5 in either
+    return float(moved.max()) <= (1e-3 if network.dtype == torch.float32 else 0.4)
