@@ -153,6 +153,7 @@ class ModelJudge(CriteriaJudge):
         self.run_key = run_key
         self.max_chars = max_chars
         self.name = f"{type(self).__name__}({model.name})"
+        self._system: Message | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -194,9 +195,9 @@ class ModelJudge(CriteriaJudge):
 
     def messages(self, shared: str, item: str) -> tuple[Message, ...]:
         """System message, then one user message: what is shared first, what differs last."""
-        return Message("system", self.prompt.render("system", self.system_values()).strip()), Message(
-            "user", shared + item.rstrip()
-        )
+        if self._system is None:
+            self._system = Message("system", self.prompt.render("system", self.system_values()).strip())
+        return self._system, Message("user", shared + item.rstrip())
 
     def system_values(self) -> dict[str, object]:
         """Values of the template's system block."""

@@ -56,7 +56,7 @@ class CriterionJudge(ModelJudge):
         run_key: str = "rubricate",
         max_chars: int | None = None,
         criteria_per_call: int | None = 1,
-        max_attempts: int = 3,
+        max_attempts: int = 4,
         max_tokens: int = 400,
         tokens_per_criterion: int = 150,
         json_schema: bool = True,
@@ -196,7 +196,6 @@ def _worth_asking(why: Failure) -> bool:
         FailureKind.INCOMPLETE,
         FailureKind.EMPTY,
         FailureKind.LENGTH,
-        FailureKind.SERVER,
     }
 
 

@@ -49,7 +49,7 @@ class HolisticJudge(ModelJudge):
         show_reference: bool = True,
         run_key: str = "rubricate",
         max_chars: int | None = None,
-        max_attempts: int = 3,
+        max_attempts: int = 4,
         max_tokens: int = 500,
         temperature: float = 0.0,
         seed: int | None = None,

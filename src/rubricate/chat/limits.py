@@ -44,7 +44,7 @@ class Limits:
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
     burst: float = 10.0
-    max_attempts: int = 5
+    max_attempts: int = 7
     backoff: float = 0.5
     max_backoff: float = 20.0
     max_retry_after: float = 120.0

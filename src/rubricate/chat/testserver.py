@@ -221,7 +221,7 @@ class FaultyServer:
         if path == "/v1/models":
             return _json({"object": "list", "data": [{"id": self.model, "object": "model"}]})
         if path == "/stats":
-            return _json(asdict(self.counts))
+            return _json({**asdict(self.counts), "faults": dict(self.counts.faults)})
         return _json({"error": {"message": "not found", "code": 404}}, 404)
 
     async def _chat(self, raw: bytes, headers: Mapping[str, str], peer: object) -> _Http:
