@@ -60,7 +60,7 @@ _PREFERS = re.compile(
 )
 _SIGNS = r"(?:>{1,3}|<{1,3}|={1,3}|≫|≪|≻|≺|≈)"
 _REST = re.compile(
-    r"[\]\[)}\"'*»”」】 ]*(?:$|[.,;:!?(\n–—|。，-]|(?:because|since|as|due|overall|wins?|(?:is|was) (?:\w+ "
+    r"[\]\[)}\"'*»”」】 ]*(?:$|[.,;:!?(\n–—|。，]|-(?= )|(?:because|since|as|due|overall|wins?|(?:is|was) (?:\w+ "
     r"){0,3}?(?:better|winner|best"
     r"|superior|stronger|preferred|preferable)|(?:slightly |much |clearly )?better)\b(?! than)"
     r"|(?:is|was) (?:\w+ ){0,2}?better than\b)",
@@ -308,7 +308,7 @@ def _statement_patterns(labels: Sequence[str], names: Sequence[str]) -> list[re.
         rf"|vote for)) {side}"
         rf"(?:(?i: (?:over|to)) {other})?",
         rf"(?i:(?:the )?(?:(?:better|best|stronger|preferred|winning|superior)(?: (?:one|of the two|{NOUNS}))?"
-        rf"|winner) (?:is|was|remains)"
+        rf"|winner(?: of (?:this|the) \w+)?) (?:is|was|remains)"
         rf"(?: \w+ly)?(?: therefore| thus| then)?) {side}",
         rf"(?:(?i:{NOUNS}) ?)?(?<![^\W\u3040-\u9fff\uac00-\ud7af])(?P<noun_core>(?i:{loose})) ?"
         rf"(?:优于|胜过|好于|强于|優於|(?P<bad>不如|劣于|逊于)) ?(?:(?i:{NOUNS}) ?)?(?i:{loose})",

@@ -11,6 +11,7 @@ from rubricate.errors import ConfigError, ParseError
 from rubricate.judges.parsing import cues
 from rubricate.judges.parsing.entries import Entry, Ids, Keys, entries_in, listed_lines
 from rubricate.judges.parsing.fields import is_error
+from rubricate.judges.parsing.labels import announcement
 from rubricate.judges.parsing.listing import entries_in_text
 from rubricate.judges.parsing.marks import Mark, Standing, outcome
 from rubricate.judges.parsing.numbers import Scale
@@ -359,12 +360,15 @@ def _by_place(entry: Entry, ids: Ids, owners: dict[str, list[Entry]], reply: str
 def _marks_of(id: str, entries: Sequence[Entry], domain: _Domain[T], reading: Reading) -> list[Mark[T]]:
     marks: list[Mark[T]] = []
     for entry in entries:
+        part = reading.parts[entry.part]
+        announced, corrects = announcement(part.lead if isinstance(part, Structure) else "")
         corrected = entry.corrects or (bool(marks) and _corrects(reading, entry.part))
         for one in entry.fields:
             value = one.value if isinstance(one.value, Unreadable) else domain.read(id, one.value)
             if value in (Unreadable.PLACEHOLDER, Unreadable.UNKNOWN):
                 continue
-            marks.append(Mark(value, one.standing, one.correction or corrected, entry.part))
+            standing = one.standing if one.standing is not Standing.PLAIN else announced
+            marks.append(Mark(value, standing, one.correction or corrected or corrects, entry.part))
         if not entry.fields and entry.section:
             value = domain.section(id, entry.section)
             if value is not Unreadable.UNKNOWN:

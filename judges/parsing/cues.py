@@ -33,7 +33,7 @@ HEDGES = _words(
     "likely|presumably|barely|hardly|scarcely|marginal(?:ly)?|roughly|generally|i guess|i suppose|not sure|unsure",
     "hard to say|incomplete(?:ly)?|not (?:entirely|fully|completely|quite|wholly|really|necessarily)|appears to"
     "|seems to",
-    "teilweise|größtenteils|überwiegend|fast|vielleicht|wohl|eher|knapp|nicht ganz",
+    "teilweise|größtenteils|überwiegend|vielleicht|wohl|eher|knapp|nicht ganz",
     "parcialmente|casi|quizás?|mayormente|partiellement|presque|peut-être|plutôt|en partie|parzialmente|quasi"
     "|forse",
     foreign="部分|基本|大致|可能|也许|差不多|ほぼ|概ね|おおむね|一部|かもしれ|부분|거의|아마|частично|почти",
@@ -43,7 +43,7 @@ HEDGES = _words(
 SUPPOSES = _words(
     "if|unless|whether|suppose|supposing|assuming|provided|otherwise|in case|had (?:it|the|this)|were (?:it|the"
     "|this)",
-    "wenn|falls|ob|sofern|si|sauf|salvo",
+    "wenn|ob|sofern|si|sauf|salvo",
     foreign="如果|假如|是否|もし|かどうか|만약|если",
 )
 _WOULD = _words(
@@ -87,8 +87,7 @@ CONCLUDES = _words(
     "so|thus|therefore|hence|consequently|accordingly|overall|ultimately|finally|in (?:conclusion|summary|short"
     "|sum)",
     "to (?:conclude|sum up)|for (?:these|this|that|those) reasons?|all in all|on balance|final(?: \\w+)?",
-    "also|daher|somit|deshalb|insgesamt|fazit|por (?:lo )?tanto|en conclusión|en resumen|donc|en conclusion|au "
-    "final",
+    "daher|somit|deshalb|insgesamt|fazit|por (?:lo )?tanto|en conclusión|en resumen|donc|en conclusion|au final",
     foreign="因此|所以|综上|总之|最终|よって|従って|したがって|以上より|最終|따라서|결론",
 )
 OPTIONS = _words(

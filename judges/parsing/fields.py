@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from rubricate.judges.parsing.jsonlike import Conflict
+from rubricate.judges.parsing.labels import announcement
 from rubricate.judges.parsing.marks import Mark, Standing
 from rubricate.judges.parsing.objects import find_json
 from rubricate.judges.parsing.text import clean, mend_surrogates
@@ -101,19 +102,30 @@ def _field(name: str, value: object, wanted: str, *, main: bool) -> Field | None
     if folded == wanted:
         return Field(name, value, Standing.PLAIN, False, main)
     for prefix, (standing, correction) in _PREFIXES.items():
-        if folded == prefix + wanted:
+        if folded in (prefix + wanted, wanted + prefix):
             return Field(name, value, standing, correction, main)
     return None
 
 
-def marks_of(fields: Sequence[Field], read: Callable[[object], T | Unreadable], part: int) -> list[Mark[T]]:
-    """The fields as marks. Placeholders of a repeated template are dropped, and so are aliases that say nothing."""
+def marks_of(
+    fields: Sequence[Field], read: Callable[[object], T | Unreadable], part: int, lead: str = ""
+) -> list[Mark[T]]:
+    """The fields as marks. Placeholders of a repeated template are dropped, and so are aliases that say nothing.
+
+    Args:
+        fields: what was found in a JSON value.
+        read: reads a value.
+        part: part of the reply.
+        lead: the line that announces the JSON value ("Final verdict:").
+    """
+    announced, corrects = announcement(lead)
     marks: list[Mark[T]] = []
     for field in fields:
         value = read(field.value)
         if value is Unreadable.PLACEHOLDER or (value is Unreadable.UNKNOWN and not field.main):
             continue
-        marks.append(Mark(value, field.standing, field.correction, part))
+        standing = field.standing if field.standing is not Standing.PLAIN else announced
+        marks.append(Mark(value, standing, field.correction or corrects, part))
     return marks
 
 

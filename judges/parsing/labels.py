@@ -11,7 +11,7 @@ from typing import TypeVar
 from rubricate.judges.parsing import cues
 from rubricate.judges.parsing.marks import MOST_MARKS, Standing
 
-__all__ = ["Hit", "LabelFinder", "find_tags", "is_foreign_label"]
+__all__ = ["Hit", "LabelFinder", "announcement", "find_tags", "is_foreign_label", "is_outdated"]
 
 
 T = TypeVar("T")
@@ -74,6 +74,9 @@ _REJECTED = set(
     " quoted stated self-assigned per sub partial intermediate confidence certainty requested demanded "
     "either".split()
 )
+_NOT_NOW = set(
+    "previous prior earlier old expected claimed draft initial candidate author example reference".split()
+)
 _CJK_FINAL = re.compile(r"(?:最终|最終|总|總|综合|綜合|総合|总体|整体|全体|最后|합계|최종|종합)(?:的)?\Z")
 _CJK_CORRECTED = re.compile(r"(?:修正后?的?|更正后?的?|更新后?的?|改正后?的?|修正後の?|수정된?)\Z")
 _CJK_RUN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+\Z")
@@ -127,6 +130,8 @@ class LabelFinder:
 
     def _hit(self, text: str, match: re.Match[str]) -> Hit | None:
         start = match.start()
+        if is_outdated(match["aside"] or ""):
+            return None
         lead = _line_before(text, start)
         separator = match["sep"]
         if (
@@ -190,6 +195,20 @@ def _value_after(text: str, start: int) -> str:
         if line.strip():
             return line
     return ""
+
+
+def announcement(lead: str) -> tuple[Standing, bool]:
+    """Standing and correction that a short line in front of a JSON value gives it."""
+    tokens = set(_tokens(lead)) if len(lead) <= 60 else set[str]()
+    correction = not tokens.isdisjoint(_CORRECTED)
+    if not tokens.isdisjoint(_FINAL):
+        return Standing.FINAL, correction
+    return (Standing.PLAIN if tokens.isdisjoint(_DRAFT) else Standing.DRAFT), correction
+
+
+def is_outdated(aside: str) -> bool:
+    """Whether what stands in parentheses after a label says that the value is not the one asked for."""
+    return not _NOT_NOW.isdisjoint(_tokens(aside))
 
 
 def is_foreign_label(label: str) -> bool:

@@ -62,7 +62,7 @@ _TOP_ASIDE = re.compile(
 _TOP_CUE = re.compile(r"out of|max|von|sur|满|滿|満|/|highest|scale|top|possible|best|\bof\b|\d ?[-–] ?\d", re.I)
 _GLUED = re.compile(r"[\w%°+²³½¼¾⅓⅔]|[.,]\d|[-–](?=\w|$|\s*$)|\^|\*\d")
 _AFTER = re.compile(
-    r" ?(?:$|[.,;:!?)\]}\n–—*\"'(|<$。，、（\u2600-\u27bf\U0001f300-\U0001faff-]"
+    r" ?(?:$|[.,;:!?)\]}\n–—*\"'`(|<$。，、（\u2600-\u27bf\U0001f300-\U0001faff-]"
     r"|(?:because|since|as|for|overall|due|given|in total|on an?|on the|with|but|based|weil|da|porque|car|à|à "
     r"cause)\b)",
     re.I,

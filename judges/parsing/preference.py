@@ -112,7 +112,7 @@ def _marks(reading: Reading, contest: Contest, key: str) -> tuple[list[Mark[str]
     before = ""
     for index, part in enumerate(reading.parts):
         if isinstance(part, Structure):
-            found = marks_of(find_fields(part.value, key, _ALIASES), contest.read, index)
+            found = marks_of(find_fields(part.value, key, _ALIASES), contest.read, index, part.lead)
             if found and marks and cues.CORRECTS.search(before):
                 found[0] = replace(found[0], correction=True)
             if found:
@@ -127,7 +127,9 @@ def _marks(reading: Reading, contest: Contest, key: str) -> tuple[list[Mark[str]
 
 
 def _unquoted(text: str, contest: Contest) -> str:
-    return mask_quotes(text, lambda inner: len(inner) < 60 and isinstance(contest.exact(inner), str))
+    return mask_quotes(
+        text, lambda inner: len(inner) < 60 and inner[0] not in "[\\" and isinstance(contest.exact(inner), str)
+    )
 
 
 def _text_marks(text: str, contest: Contest, key: str, part: int, after: bool) -> list[Mark[str]]:

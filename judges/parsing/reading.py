@@ -18,9 +18,25 @@ __all__ = ["Reading", "Structure", "read_reply"]
 _WRAPPING = re.compile(r"(?:\s|```\w*|~~~\w*|<\w{1,30}>)*\Z")
 _LAST_SENTENCE = re.compile(r"[.!?;](?: |$)|[\u3002]")
 _NEGATED = re.compile(r"\b(?:not|never|instead of|rather than|nor|or|oder|either)\W{0,3}\Z", re.I)
+_EXAMPLE = re.compile(
+    r"(?:\be\.g\.|\bi\.e\.|\bsuch as|\blike|^\W{0,4}(?:an? |for "
+    r")?example\b[^.]{0,30}:)\W*\Z",
+    re.I,
+)
+_WITHHELD = re.compile(
+    r"(?:\b(?:not|never|refuse to|decline to)\b|n't\b)[^.\n]{0,40}\b(?:output|print|return|give|write|reply"
+    r"|answer|report|say)\b",
+    re.I,
+)
 _TAKEN_BACK = re.compile(
     r"\W{0,3}(?:would|could|might|is what|was what|were\b|if\b|unless|is the (?:candidate|response|author)|or\b "
     r"*\{|/ *\{|\| *\{)",
+    re.I,
+)
+_MATERIAL = re.compile(
+    r"<((?:response|submission|candidate|student|quote|quoted|essay|document|prompt|task|instructions?|material"
+    r"|conversation"
+    r"|reference|question|example|rubric|criteri(?:on|a))(?:[_-]\w{1,30})?)>",
     re.I,
 )
 _QUOTE_SIGNS = "\"'`\u201c\u00ab\u300c"
@@ -30,10 +46,17 @@ _LONG_COPY = 40
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """A JSON value in the reply. `complete` is false for one that was cut."""
+    """A JSON value in the reply.
+
+    Attributes:
+        value: what was read.
+        complete: false for one that was cut.
+        lead: the line in front of it, where that ends with a colon.
+    """
 
     value: object
     complete: bool = True
+    lead: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +106,28 @@ def read_reply(reply: str, quoted: Sequence[str] = ()) -> Reading:
     visible = strip_reasoning(text)
     if not clean(visible).strip():
         raise ParseError("the reply holds nothing but reasoning", kind="empty", reply=reply)
-    visible, spans = find_spans(visible)
+    visible, spans = find_spans(_without_material(visible))
     return Reading(reply, tuple(_parts(visible, spans, _copies(visible, quoted))))
+
+
+def _without_material(text: str) -> str:
+    """The text without elements that repeat the judge's material (`<response>...</response>`).
+
+    Where nothing else is left, the judge has put its own answer into such an element, and all of it stays.
+    """
+    kept: list[str] = []
+    at = 0
+    for match in _MATERIAL.finditer(text):
+        if match.start() < at:
+            continue
+        closing = f"</{match.group(1)}>"
+        end = text.find(closing, match.end())
+        if end < 0:
+            break
+        kept.append(text[at : match.start()])
+        at = end + len(closing)
+    rest = "".join(kept) + text[at:]
+    return rest if re.search(r"\w", rest) else text
 
 
 def _parts(text: str, spans: list[JsonSpan], copies: list[tuple[int, int]]) -> Iterator[Structure | str]:
@@ -92,10 +135,10 @@ def _parts(text: str, spans: list[JsonSpan], copies: list[tuple[int, int]]) -> I
     for span in spans:
         yield _passage(text, at, span.start, copies)
         foreign = any(start <= span.start and span.end <= end for start, end in copies)
-        if not foreign and not _is_foreign(
-            text[max(at, span.start - 600) : span.start], text[span.end : span.end + 200]
-        ):
-            yield Structure(span.value, span.complete)
+        lead, inline = _lead(text[max(at, span.start - 600) : span.start])
+        if not foreign and not _is_foreign(lead, inline, text[span.end : span.end + 200].partition("\n")[0]):
+            line = plain(lead.rpartition("\n")[2]).strip()
+            yield Structure(span.value, span.complete, line if line.endswith(":") else "")
         at = span.end
     yield _passage(text, at, len(text), copies)
 
@@ -112,27 +155,29 @@ def _passage(text: str, start: int, end: int, copies: list[tuple[int, int]]) -> 
     return drop_quoted_blocks(plain("".join(pieces)), cues.introduces_quote)
 
 
-def _is_foreign(before: str, after: str) -> bool:
-    """Whether an object between these texts is a quotation, an example or a supposition rather than an answer."""
-    if _TAKEN_BACK.match(after.partition("\n")[0]):
-        return True
+def _lead(before: str) -> tuple[str, bool]:
+    """The text in front of an object without what wraps it, and whether it stands on the same line."""
     wrapped = _WRAPPING.search(before)
     lead = before[: wrapped.start()] if wrapped else before
-    inline = "\n" not in before[len(lead) :]
+    return lead, "\n" not in before[len(lead) :]
+
+
+def _is_foreign(lead: str, inline: bool, after: str) -> bool:
+    """Whether an object between these texts is a quotation, an example or a supposition rather than an answer."""
+    if _TAKEN_BACK.match(after):
+        return True
     line = plain(lead.rpartition("\n")[2]).strip()
-    if line.endswith(":") and cues.introduces_quote(line):
+    if (line.endswith(":") and cues.introduces_quote(line)) or _EXAMPLE.search(line):
         return True
     if not inline:
         return False
-    pieces = _LAST_SENTENCE.split(line)
-    sentence = pieces[-1].strip()
-    if line.startswith(">") or (lead[-1:] in _QUOTE_SIGNS and lead[-1:] != ""):
+    sentence = _LAST_SENTENCE.split(line)[-1].strip()
+    quoted = lead[-1:] in tuple(_QUOTE_SIGNS) and line.strip(_QUOTE_SIGNS) != ""
+    if line.startswith(">") or quoted or _WITHHELD.search(sentence):
         return True
     if cues.is_quotation(sentence) or cues.is_hypothetical(sentence) or cues.OPTIONS.search(sentence):
         return True
-    if _NEGATED.search(sentence):
-        return True
-    return False
+    return _NEGATED.search(sentence) is not None
 
 
 def _is_copy(text: str, quoted: Sequence[str]) -> bool:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from rubricate.errors import ParseError
 from rubricate.judges.parsing import cues
 from rubricate.judges.parsing.fields import find_fields, fold_key, is_error, marks_of, reason_in
-from rubricate.judges.parsing.labels import Hit, LabelFinder, find_tags, is_foreign_label
+from rubricate.judges.parsing.labels import Hit, LabelFinder, find_tags, is_foreign_label, is_outdated
 from rubricate.judges.parsing.marks import (
     MOST_MARKS,
     Mark,
@@ -67,7 +67,8 @@ _NUMERIC_LINE = re.compile(r"[\W_]*[+-]?\d[\d.,]*(?: ?(?:/|out of) ?\d[\d.,]*)?%
 _GIVEN = re.compile(
     r"\b(?:(?:score|rating|grade|mark) of|(?:give|gives|gave|rate|rates|score|scores|assign|award|put|grade)(?: "
     r"\w+){0,4}?"
-    r"|(?:deserves|earns|gets|receives|merits)(?: \w+){0,3}?) (?:an? |at |as |with |overall )*(?=[\d.]+)",
+    r"|i(?:'d| would)? say(?: it's| it is| this is)?|(?:deserves|earns|gets|receives|merits)(?: \w+){0,3}?) "
+    r"(?:an? |at |as |with |overall )*(?=[\d.]+)",
     re.I,
 )
 _FRACTION_LEAD = re.compile(
@@ -126,7 +127,7 @@ def _marks(reading: Reading, scale: Scale, key: str) -> tuple[list[Mark[float]],
     before = ""
     for index, part in enumerate(reading.parts):
         if isinstance(part, Structure):
-            found = marks_of(find_fields(part.value, key, _ALIASES), scale.read, index)
+            found = marks_of(find_fields(part.value, key, _ALIASES), scale.read, index, part.lead)
             if found and not _fits(part.value, scale):
                 found = [replace(mark, value=Unreadable.AMBIGUOUS) for mark in found]
             if found and marks and cues.CORRECTS.search(before):
@@ -248,7 +249,7 @@ def _whole_marks(text: str, scale: Scale) -> Iterator[Mark[float]]:
     if not lines:
         return
     labelled = list(_LABELLED.finditer(text))
-    if len(lines) == 1 and len(labelled) == 1 and _may_be_score(labelled[0]["label"]):
+    if len(lines) == 1 and len(labelled) == 1 and _may_be_score(labelled[0]["label"], labelled[0]["aside"] or ""):
         value = scale.read_text(labelled[0]["value"], foreign=False, aside=labelled[0]["aside"] or "")
         if value is not Unreadable.UNKNOWN:
             yield Mark(value)
@@ -264,7 +265,9 @@ def _whole_marks(text: str, scale: Scale) -> Iterator[Mark[float]]:
             yield Mark(scale.read_text(line, foreign=False))
 
 
-def _may_be_score(label: str) -> bool:
+def _may_be_score(label: str, aside: str) -> bool:
+    if is_outdated(aside):
+        return False
     return _OTHER_MEASURES.search(label.replace("_", " ")) is None and not is_foreign_label(label)
 
 

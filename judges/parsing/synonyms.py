@@ -100,7 +100,8 @@ SYNONYMS: dict[str, Concept] = _table()
 NEGATIONS = (
     "not|does not|do not|did not|doesn't|don't|didn't|is not|isn't|was not|wasn't|are not|aren't|has not been"
     "|hasn't been"
-    "|fails to|failed to|never|nicht|ist nicht|wurde nicht|no|no se|non|n'est pas|ne|não|niet|не|нет|nie|inte"
+    "|fails to|failed to|never|by no means|in no way|nowhere near|nicht|ist nicht|wurde nicht|no|no se|non|n'est "
+    "pas|ne|não|niet|не|нет|nie|inte"
     "|غير|لم"
 ).split("|")
 """Words that turn the verdict word after them into its opposite, folded."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -20,10 +19,10 @@ from rubricate.judges.parsing.marks import (
     refuse_if_refused,
     unreadable,
 )
+from rubricate.judges.parsing.prose import bare_marks, last_word, read_phrase, stated_marks
 from rubricate.judges.parsing.reading import Reading, Structure, read_reply
-from rubricate.judges.parsing.stance import last_stance, stances
 from rubricate.judges.parsing.synonyms import Concept
-from rubricate.judges.parsing.text import compact, mask_quotes, plain, sentences
+from rubricate.judges.parsing.text import compact, mask_quotes, plain
 from rubricate.judges.parsing.vocabulary import Unreadable, Vocabulary, as_known, vocabulary_of
 
 __all__ = ["parse_verdict", "takes_back", "text_marks", "verdict_labels"]
@@ -70,24 +69,6 @@ _FOREIGN = (
     " 结论 結論 判定 判断 判斷 裁决 判决 最终答案 答案 评价 評価 評決 判決 回答 결론 판정 평결 판단 вердикт "
     "вывод оценка решение"
 ).split()
-_WRONG = re.compile(
-    r"[\"']?(?P<word>[\w -]{2,30}?)[\"']? would be (?:wrong|unfair|incorrect|a mistake|too (?:harsh|strict"
-    r"|generous))",
-    re.I,
-)
-_LEADING = re.compile(
-    r"^(?:\W|\d+[.)])*(?:(?:so|thus|therefore|hence|overall|ultimately|finally|in (?:conclusion|summary|short)"
-    r"|to (?:conclude|sum up)"
-    r"|i(?:'d| would)? (?:say|conclude|judge (?:it|this)(?: as)?|vote|rule)(?: that)?|it is|it's|this is|that is"
-    r"|that's|criterion"
-    r"|(?:the|this) (?:answer|verdict|criterion|requirement|response|reply|proof|claim|statement|argument"
-    r"|solution|code|output"
-    r"|submission|essay|text|result|rating|grade) (?:is|was|remains)|i(?:'d| would)? (?:give|rate|call|consider"
-    r"|find|deem|mark|grade)"
-    r" (?:it|this|that|the (?:criterion|response|answer|requirement|condition))(?: as| to be| an?)?"
-    r"|also|daher|somit|donc|por tanto)\b[\s,:]*)+",
-    re.I,
-)
 
 
 @lru_cache(maxsize=64)
@@ -135,7 +116,7 @@ def _marks(reading: Reading, words: Vocabulary, finder: LabelFinder, key: str) -
     before = ""
     for index, part in enumerate(reading.parts):
         if isinstance(part, Structure):
-            found = marks_of(find_fields(part.value, key, ALIASES), words.read, index)
+            found = marks_of(find_fields(part.value, key, ALIASES), words.read, index, part.lead)
             if found and marks and cues.CORRECTS.search(before):
                 found[0] = replace(found[0], correction=True)
             if found:
@@ -150,7 +131,9 @@ def _marks(reading: Reading, words: Vocabulary, finder: LabelFinder, key: str) -
 
 
 def _unquoted(text: str, words: Vocabulary) -> str:
-    return mask_quotes(text, lambda inner: len(inner) < 60 and isinstance(words.exact(inner), str))
+    return mask_quotes(
+        text, lambda inner: len(inner) < 60 and inner[0] not in "[\\" and isinstance(words.exact(inner), str)
+    )
 
 
 def text_marks(
@@ -171,7 +154,7 @@ def text_marks(
     for count, hit in enumerate(finder.find(text)):
         if count == MOST_MARKS:
             return [Mark(Unreadable.AMBIGUOUS, part=part)]
-        value = _read_phrase(hit.value, words)
+        value = read_phrase(hit.value, words)
         if value is Unreadable.PLACEHOLDER or (hit.qualified and not isinstance(value, str)):
             continue
         if words.polar and hit.noun in _NUMERIC and hit.value.strip(" *\"'")[:1].isdigit():
@@ -194,30 +177,11 @@ def text_marks(
     return marks
 
 
-def _read_phrase(text: str, words: Vocabulary) -> str | Unreadable:
-    value = words.read_text(text)
-    if value is not Unreadable.UNKNOWN:
-        return value
-    first = next((sentence.text for sentence in sentences(text)), "")
-    stripped = _LEADING.sub("", first)
-    if stripped and stripped != first:
-        value = words.read_text(stripped)
-        if value is not Unreadable.UNKNOWN:
-            return value
-    return _of_concept(last_stance(first), words) if words.polar else Unreadable.UNKNOWN
-
-
-def _of_concept(concept: Concept | None, words: Vocabulary) -> str | Unreadable:
-    if concept is None:
-        return Unreadable.UNKNOWN
-    return words.of_concept(concept) or (Unreadable.AMBIGUOUS if concept is Concept.PARTIAL else Unreadable.UNKNOWN)
-
-
 def _from_prose(reading: Reading, words: Vocabulary, finder: LabelFinder) -> str:
     text = _unquoted(reading.text, words)
     if cues.is_strong_refusal(text):
         raise ParseError("the judge refused to judge", kind="refusal", reply=reading.reply)
-    bare = list(_bare_marks(text, words))
+    bare = list(bare_marks(text, words))
     verdict = outcome(bare)
     if bare and isinstance(verdict, Unreadable):
         raise unreadable(verdict, reading.reply, "verdict")
@@ -225,7 +189,7 @@ def _from_prose(reading: Reading, words: Vocabulary, finder: LabelFinder) -> str
         if takes_back(text, verdict, words, finder):
             raise unreadable(Unreadable.AMBIGUOUS, reading.reply, "verdict")
         return verdict
-    said = [Mark(_of_concept(concept, words), at=at) for concept, at in _said(text)] if words.polar else []
+    said = list(stated_marks(text, words))
     verdict = outcome(said)
     if isinstance(verdict, str):
         return verdict
@@ -242,48 +206,6 @@ def _no_verdict(reading: Reading, words: Vocabulary, text: str, said: bool) -> P
     return unreadable(Unreadable.UNKNOWN, reading.reply, "verdict")
 
 
-def _said(text: str) -> Iterator[tuple[Concept, int]]:
-    for sentence in sentences(text):
-        said = list(stances(sentence.text))
-        if said and cues.OPTIONS.search(sentence.text) is None:
-            yield from ((concept, sentence.start) for concept in said)
-
-
-def _bare_marks(text: str, words: Vocabulary) -> Iterator[Mark[str]]:
-    """Sentences and lines that are a verdict and nothing else, or begin with one."""
-    since = 0
-    previous: Mark[str] | None = None
-    everything = list(sentences(text))
-    for index, sentence in enumerate(everything):
-        value = _bare_value(sentence.text, words)
-        if value is Unreadable.UNKNOWN or value is Unreadable.PLACEHOLDER:
-            continue
-        following = everything[index + 1].text if index + 1 < len(everything) else ""
-        if isinstance(value, str) and _qualified_by(sentence.text, following, value, words):
-            value = Unreadable.AMBIGUOUS
-        correction = previous is not None and cues.CORRECTS.search(text, since, sentence.start) is not None
-        previous = Mark(value, Standing.PLAIN, correction, 0, sentence.start)
-        since = sentence.start
-        yield previous
-
-
-def _bare_value(sentence: str, words: Vocabulary) -> str | Unreadable:
-    if sentence.endswith(("?", "？")):
-        return Unreadable.UNKNOWN
-    value = words.read_text(sentence)
-    if value is Unreadable.UNKNOWN:
-        stripped = _LEADING.sub("", sentence)
-        value = words.read_text(stripped) if stripped != sentence else value
-    if value is not Unreadable.UNKNOWN and (cues.OPTIONS.search(sentence) or cues.SUPPOSES.search(sentence)):
-        return Unreadable.UNKNOWN
-    return value
-
-
-def _qualified_by(sentence: str, following: str, value: str, words: Vocabulary) -> bool:
-    """Whether the sentence after a bare yes or no makes it unclear which question was answered."""
-    return words.is_answer(sentence) and bool(following) and words.disagrees(value, following)
-
-
 def takes_back(reason: str, verdict: str, words: Vocabulary, finder: LabelFinder) -> bool:
     """Whether a reason ends by saying the opposite of the verdict.
 
@@ -292,14 +214,8 @@ def takes_back(reason: str, verdict: str, words: Vocabulary, finder: LabelFinder
     if not words.polar or verdict not in (words.of_concept(Concept.MET), words.of_concept(Concept.UNMET)):
         return False
     text = _unquoted(compact(plain(reason)), words)
-    last: Concept | None = None
-    for sentence in sentences(text):
-        last = last_stance(sentence.text, strict=True) or last
-        for match in _WRONG.finditer(sentence.text) if " be " in sentence.text else ():
-            if words.exact(match["word"].split()[-1]) == verdict:
-                return True
-    said = _of_concept(last, words)
-    if isinstance(said, str) and said != verdict:
+    said = last_word(text, verdict, words)
+    if isinstance(said, Unreadable) or said not in ("", verdict):
         return True
     marked = outcome(text_marks(text, words, finder))
     return isinstance(marked, str) and marked != verdict

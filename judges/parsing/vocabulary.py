@@ -41,8 +41,14 @@ _YES_NO = set(
     "yes y no n true false ja nein oui non sí si sim não nee はい いいえ 是 否 不是 да нет 예 아니오".split()
 )
 _REST = re.compile(
-    r" ?(?:$|[.,;:!?)\]}\"'(\u2013\u2014|>\u3002\u3001\u201d\u300d\u3011-]|\n"
+    r" ?(?:$|[.,;:!?)\]}\"'(\u2013\u2014|>\u3002\u3001\u201d\u300d\u3011]|-(?!\w)|\n"
     r"|(?:because|since|as|due|given|yet|at all|in full|overall|weil|da|porque|ya que|parce que|car|perché)\b)"
+)
+_STRESS = re.compile(
+    r"^(?:(?:clearly|definitely|certainly|absolutely|completely|fully|plainly|obviously|entirely|totally"
+    r"|undoubtedly|simply"
+    r"|still|therefore|thus|hence|indeed|very much|easily)[ ,]+)+",
+    re.I,
 )
 _JOINT = re.compile(r" ?(?:[:=?,;/\u2013\u2014]|-+>? |\u2192) ?")
 _AS_VERB = re.compile(
@@ -202,14 +208,16 @@ class Vocabulary:
         whole = self.exact(text)
         if whole is not Unreadable.UNKNOWN:
             return whole
-        bare = compact(clean(text)).lstrip(_AROUND + "-.\u2013\u2014#")
+        bare = _STRESS.sub("", compact(clean(text)).lstrip(_AROUND + "-.\u2013\u2014#"))
         match = self._start.match(bare)
         if match is None:
             return self._without_start(text, bare)
         label = self.exact(match.group())
         rest = bare[match.end() :]
-        if self._is_option_list(rest):
-            return Unreadable.PLACEHOLDER
+        options = self._after_options(label, rest)
+        if options is not None:
+            chosen = self.exact(options.lstrip(_AROUND + "-") or "?")
+            return chosen if isinstance(chosen, str) else Unreadable.PLACEHOLDER
         rest = rest.lstrip(_CLOSERS)
         if isinstance(label, str):
             return self._with_rest(label, match.group(), rest)
@@ -254,15 +262,18 @@ class Vocabulary:
             return Unreadable.AMBIGUOUS
         return Unreadable.UNKNOWN
 
-    def _is_option_list(self, rest: str) -> bool:
-        joint = _ALTERNATIVE.match(rest.lstrip("\"'`*[]<>"))
+    def _after_options(self, label: str | Unreadable, rest: str) -> str | None:
+        """What follows when a verdict word is the first of a list of options ("met/unmet"), None when it is not."""
+        rest = rest.lstrip("\"'`*[]<>")
+        joint = _ALTERNATIVE.match(rest)
         if joint is None:
-            return False
-        after = rest.lstrip("\"'`*[]<>")[joint.end() :].lstrip(_AROUND)
+            return None
+        after = rest[joint.end() :].lstrip(_AROUND)
         other = self._start.match(after)
-        if other is None or isinstance(self.exact(other.group()), Unreadable):
-            return False
-        return fold(other.group()) not in _YES_NO
+        if other is None or fold(other.group()) in _YES_NO:
+            return None
+        second = self.exact(other.group())
+        return None if isinstance(second, Unreadable) or second == label else after[other.end() :]
 
     def _contradicted(self, label: str, word: str, rest: str) -> bool:
         end = _SENTENCE_END.search(rest)
@@ -293,6 +304,10 @@ class Vocabulary:
         if label == self.of_concept(Concept.MET):
             return adverse
         return not adverse and _SHORTFALL.search(clause) is None
+
+    def is_other(self, word: str, label: str) -> bool:
+        """Whether a text is another verdict word than `label`, yes and no left out."""
+        return fold(word) not in _YES_NO and self.exact(word) not in (label, Unreadable.UNKNOWN)
 
     def is_answer(self, sentence: str) -> bool:
         """Whether the sentence begins with a yes or no, in any language."""
