@@ -99,7 +99,7 @@ def read_reply(reply: str, quoted: Sequence[str] = ()) -> Reading:
         if whole is None:
             break
         if not isinstance(whole.value, str):
-            if as_object(whole.value) is None and as_array(whole.value) is None:
+            if as_object(whole.value) is None and not _is_list_reply(whole.value):
                 return Reading(reply, (plain(text),), whole=True)
             return Reading(reply, () if _is_copy(text, quoted) else (Structure(whole.value),), whole=True)
         text = whole.value
@@ -108,6 +108,12 @@ def read_reply(reply: str, quoted: Sequence[str] = ()) -> Reading:
         raise ParseError("the reply holds nothing but reasoning", kind="empty", reply=reply)
     visible, spans = find_spans(_without_material(visible))
     return Reading(reply, tuple(_parts(visible, spans, _copies(visible, quoted))))
+
+
+def _is_list_reply(value: object) -> bool:
+    """Whether a JSON value is a list of answers, not a closing tag (`[[2]]`) that happens to be JSON."""
+    items = as_array(value)
+    return items is not None and not (len(items) == 1 and as_array(items[0]) is not None)
 
 
 def _without_material(text: str) -> str:

@@ -27,8 +27,8 @@ _PASSIVE = re.compile(
     r"|failed|passed)\b"
 )
 _BARE = re.compile(
-    r"\b(?:response|answer|reply|submission|it|this|text|essay|letter|output)\s+(?:\w+ly\s+)?(?P<verb>passes"
-    r"|fails)\s*[.!]?$"
+    r"\b(?:response|answer|reply|submission|it|this|text|essay|letter|output)\s+"
+    r"(?:\w+ly\s+|does\s+|did\s+|not\s+|doesn't\s+|didn't\s+)*(?P<verb>pass(?:es|ed)?|fail(?:s|ed)?)\s*[.!]?$"
 )
 _NOT_APPLICABLE = re.compile(
     rf"\b(?:{_THING}|it|this) (?:(?:does not|doesn't|do not|don't) apply|(?:is|are|was) (?:not applicable"

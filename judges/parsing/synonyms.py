@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-__all__ = ["NEGATIONS", "SYNONYMS", "Concept", "concept_of"]
+__all__ = ["NEGATIONS", "SYNONYMS", "Concept", "concept_of", "is_whole"]
 
 
 class Concept(enum.Enum):
@@ -55,9 +55,9 @@ nee|onwaar|nie|niespełnione|nej|hayır
 нет|невыполнено|ложь|провалено|لا|नहीं
 """
 _PARTIAL = """
-partial|partially|partly|partially met|partly met|partially satisfied|half met|mixed|somewhat
-mostly met|teilweise
-teilweise erfüllt|parcial|parcialmente|partiel|partiellement|部分符合|部分满足|部分滿足|基本符合
+partial|partially|partly|partially met|partly met|partially satisfied|half met
+teilweise
+teilweise erfüllt|parcial|parcialmente|partiel|partiellement|部分符合|部分满足|部分滿足
 一部満たす|△|부분 충족|частично
 """
 _NOT_APPLICABLE = """
@@ -107,6 +107,11 @@ NEGATIONS = (
 """Words that turn the verdict word after them into its opposite, folded."""
 
 
+def is_whole(word: str) -> bool:
+    """Whether a folded verdict says that all of it is met, so that its negation leaves a part open."""
+    return word.startswith(("fully", "completely", "entirely", "wholly", "vollständig", "完全", "全部"))
+
+
 def concept_of(word: str) -> Concept | None:
     """Meaning of a folded word or phrase, one negation in front allowed, None when it is not a plain verdict."""
     concept = SYNONYMS.get(word)
@@ -114,7 +119,8 @@ def concept_of(word: str) -> Concept | None:
         return concept
     for negation in NEGATIONS:
         if word.startswith(negation + " "):
-            inner = SYNONYMS.get(word[len(negation) + 1 :])
-            if inner is Concept.MET and word[len(negation) + 1 :] not in ("1", "yes", "y"):
+            rest = word[len(negation) + 1 :]
+            # "Not fully met" may be partly met; "not 1" is nothing.
+            if SYNONYMS.get(rest) is Concept.MET and rest not in ("1", "yes", "y") and not is_whole(rest):
                 return Concept.UNMET
     return None

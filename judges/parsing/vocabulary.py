@@ -11,7 +11,7 @@ from typing import TypeVar
 from rubricate.errors import ConfigError
 from rubricate.judges.parsing import cues
 from rubricate.judges.parsing.jsonlike import Conflict
-from rubricate.judges.parsing.synonyms import NEGATIONS, SYNONYMS, Concept, concept_of
+from rubricate.judges.parsing.synonyms import NEGATIONS, SYNONYMS, Concept, concept_of, is_whole
 from rubricate.judges.parsing.text import clean, compact, fold
 from rubricate.narrow import as_array, as_object
 
@@ -103,6 +103,9 @@ class Vocabulary:
         if any(word.isdigit() and word not in ("0", "1") for word in folded):
             # The levels of a scale: 1 and 0 are numbers there, not yes and no.
             concepts = [None if word.isdigit() else concept for word, concept in zip(folded, concepts, strict=True)]
+        if Concept.PARTIAL in concepts:
+            # Beside a partly met, "fully met" is more than met: it goes by its own name only.
+            concepts = [None if is_whole(word) else concept for word, concept in zip(folded, concepts, strict=True)]
         self._of_concept: dict[Concept, str] = {
             concept: choice
             for concept, choice in zip(concepts, self.choices, strict=True)
@@ -168,7 +171,7 @@ class Vocabulary:
         for negation in NEGATIONS:
             if word.startswith(negation + " "):
                 inner = self._exact.get(word[len(negation) + 1 :])
-                if inner is None:
+                if inner is None or is_whole(fold(inner)):
                     continue
                 return self.opposites.get(inner, Unreadable.AMBIGUOUS)
         return Unreadable.UNKNOWN
