@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rubricate.errors import ConfigError
@@ -33,7 +33,6 @@ PIECES = [
 HOSTILE = st.lists(st.sampled_from(PIECES)).map("".join)
 
 
-@settings(deadline=None)
 @given(HOSTILE | st.text(), st.text(max_size=20))
 def test_any_text_comes_back_and_makes_one_block(text: str, task: str) -> None:
     nonce = make_nonce("key", task, text)

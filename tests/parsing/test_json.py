@@ -6,7 +6,7 @@ import json
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rubricate.judges.parsing import find_json
@@ -69,7 +69,6 @@ JSON_VALUES = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.text(), JSON_VALUES, min_size=1, max_size=3), st.booleans())
 def test_sound_json_is_read_as_json_reads_it(value: dict[str, object], ascii_only: bool) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only)
@@ -77,7 +76,6 @@ def test_sound_json_is_read_as_json_reads_it(value: dict[str, object], ascii_onl
     assert find_json(f"```json\n{text}\n```") == value
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.text("abcdef", min_size=1), st.text("abc .,"), min_size=1, max_size=3))
 def test_python_spelling_of_the_same_object(value: dict[str, str]) -> None:
     assert find_json(repr(value)) == value

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from random import Random
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rubricate.errors import ParseError
@@ -79,7 +79,6 @@ FRAGMENTS = st.lists(
 ANYTHING = st.text() | FRAGMENTS
 
 
-@settings(deadline=None)
 @given(REASONS, st.sampled_from(["met", "unmet"]), st.booleans())
 def test_a_well_formed_verdict_is_read(reason: str, verdict: str, reason_first: bool) -> None:
     fields = {"reason": reason, "verdict": verdict}
@@ -96,7 +95,6 @@ def test_a_well_formed_verdict_is_read(reason: str, verdict: str, reason_first: 
     assert parse_verdict(f"<think>{reason} Verdict: met Verdict: unmet</think>\n{verdict}") == verdict
 
 
-@settings(deadline=None)
 @given(REASONS, st.integers(0, 100), st.integers(1, 100))
 def test_a_well_formed_score_is_read_or_refused(reason: str, score: int, high: int) -> None:
     for reply in (
@@ -111,7 +109,6 @@ def test_a_well_formed_score_is_read_or_refused(reason: str, score: int, high: i
                 parse_score(reply, 0, high)
 
 
-@settings(deadline=None)
 @given(REASONS, st.sampled_from(["A", "B", "tie"]))
 def test_a_well_formed_preference_is_read(reason: str, winner: str) -> None:
     name = winner if winner == "tie" else f"Response {winner}"
@@ -119,7 +116,6 @@ def test_a_well_formed_preference_is_read(reason: str, winner: str) -> None:
         assert parse_preference(reply, ["A", "B"], ties=True) == winner
 
 
-@settings(deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from(["tone", "tone_warm", "C1", "length.max", "a b"]),
@@ -139,7 +135,6 @@ def test_well_formed_lists_in_any_order(wanted: dict[str, str], reason: str, cha
         assert (result.missing, result.ambiguous, result.extra) == ((), (), ())
 
 
-@settings(deadline=None)
 @given(REASONS, st.integers(1, 100), st.sampled_from(["met", "unmet"]), st.integers(0, 200), st.booleans())
 def test_a_cut_json_reply_gives_the_truth_or_a_parse_error(
     reason: str, score: int, verdict: str, cut: int, reason_first: bool
@@ -163,7 +158,6 @@ def test_a_cut_json_reply_gives_the_truth_or_a_parse_error(
     assert dict(result.verdicts).items() <= {"a": verdict, "b": "met"}.items()
 
 
-@settings(deadline=None)
 @given(ANYTHING)
 @example("\ud800")
 @example('{"verdict": "met"' + "}" * 50)
@@ -186,7 +180,6 @@ def test_garbage_gives_a_valid_answer_or_a_parse_error(text: str) -> None:
             assert valid(value)
 
 
-@settings(deadline=None)
 @given(ANYTHING)
 def test_garbage_accounts_for_every_criterion(text: str) -> None:
     ids = ["tone", "length"]
@@ -200,7 +193,6 @@ def test_garbage_accounts_for_every_criterion(text: str) -> None:
     assert sorted([*scores.scores, *scores.missing, *scores.ambiguous, *scores.out_of_range]) == sorted(ids)
 
 
-@settings(deadline=None)
 @given(ANYTHING)
 def test_helpers_take_anything(text: str) -> None:
     parse_reason(text)
