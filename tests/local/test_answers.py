@@ -168,6 +168,30 @@ def test_overflow_is_an_error_of_its_own_request(engines: Engines, ask: Answers,
         assert isinstance(third, ContextOverflowError)
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_half_a_surrogate_pair_is_answered_and_takes_no_sibling_with_it(
+    engines: Engines, ask: Answers, user: Requests, shared: bool
+) -> None:
+    engine = engines("llama")
+    half, mended = user("cut \ud83d here"), user("cut \ufffd here")
+    answers = ask(engine, [user("good"), half, user("good", prefill="\udc00")], shared)
+    assert all(isinstance(answer, Completion) for answer in answers)
+    assert engine.codec.encode(half) == engine.codec.encode(mended)
+    assert engine.codec.encode(user("\ud83d\ude00")) == engine.codec.encode(user("\U0001f600"))
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_what_the_template_chokes_on_fails_alone(
+    tmp_path: Path, make_model: MakeModel, ask: Answers, user: Requests, shared: bool
+) -> None:
+    template = "{{ messages[0]['content'] }}{{ 1 + (number or 0) }}"
+    engine = opened(make_model(tmp_path, template=template))
+    bad = user("hi", extra={"chat_template_kwargs": {"number": "text"}})
+    first, second, third = ask(engine, [user("good"), bad, user("good")], shared)
+    assert isinstance(first, Completion) and isinstance(third, Completion)
+    assert isinstance(second, RequestError)
+
+
 def test_the_last_token_of_the_context_can_be_used(engines: Engines, ask: Answers, user: Requests) -> None:
     engine = engines("llama")
     spare = 4096 - len(engine.codec.encode(user("x" * 4000, max_tokens=1)))

@@ -14,7 +14,7 @@ from rubricate.chat.local_rows import Row, check_request, take
 from rubricate.chat.local_source import Source
 from rubricate.chat.local_text import Codec
 from rubricate.chat.local_torch import CausalModel, ChatTokenizer, Network
-from rubricate.errors import ChatError
+from rubricate.errors import ChatError, RequestError
 from rubricate.narrow import as_array
 
 __all__ = ["Engine", "open_engine"]
@@ -68,6 +68,9 @@ class Engine:
             row.prompt = self.codec.encode(request)
         except ChatError as error:
             row.error = error
+        except Exception as error:  # what a template or tokenizer chokes on must not take the batch with it
+            row.error = RequestError(f"the messages cannot be read: {error!r}", provider=self.codec.name)
+            row.error.__cause__ = error
         return row
 
     def _batches(self, rows: Sequence[Row]) -> Iterator[None]:

@@ -41,10 +41,12 @@ class Codec:
     def encode(self, request: ChatRequest) -> list[int]:
         """The whole prompt as tokens, the beginning of the assistant's turn included.
 
+        Halves of surrogate pairs, which models cut off in mid-character produce, are read as U+FFFD.
+
         Raises RequestError for messages that the template cannot take, ContextOverflowError when prompt and answer
         do not fit the context.
         """
-        text = self._render(request) + request.prefill
+        text = _whole_characters(self._render(request) + request.prefill)
         ids = self._tokenizer.encode(text, add_special_tokens=False)
         if not ids:
             raise RequestError("the prompt is empty", provider=self.name)
@@ -117,6 +119,11 @@ class Codec:
                 break
             content = broken
         return content
+
+
+def _whole_characters(text: str) -> str:
+    """The text as tokenizers take it: surrogate pairs joined, halves of them replaced."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _merge_system(messages: Sequence[Message], system: str) -> list[Message]:
