@@ -92,3 +92,15 @@ def test_the_key_follows_the_rubric_and_not_the_metadata() -> None:
 
 def test_turns_are_shown_with_their_roles() -> None:
     assert as_text((Turn("user", "Hi."), Turn("assistant", "Ho."))) == "[user] Hi.\n\n[assistant] Ho."
+
+
+def test_half_a_surrogate_pair_is_written_as_an_escape_in_parquet(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    rewards = [replace(REWARD, channels={"st\udc00yle": 0.5}), REWARD]
+    rollouts = [replace(ROLLOUT, id="cut\ud83d"), ROLLOUT]
+    lines = [reward_record(rollout, 1, reward) for rollout, reward in zip(rollouts, rewards, strict=True)]
+    write_records(tmp_path / "o.parquet", lines)
+    found = [row.record for row in read_rows(tmp_path / "o.parquet")]
+    assert [record["id"] for record in found] == ["cut\\ud83d", "r1"]
+    assert parse_reward({**found[1], "channels": REWARD.channels}).verdicts[1].raw == "3.0"
+    assert [record["value"] for record in found] == [0.25, 0.25]

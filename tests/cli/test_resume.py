@@ -255,3 +255,32 @@ def test_units_are_an_iterable_that_can_be_gone_through_twice(write: Write, rubr
 
     inputs: Iterable[Unit] = Inputs(write("d.jsonl", *ROWS), rubric=rubric)
     assert [unit.key for unit in inputs] == [unit.key for unit in inputs]
+
+
+def test_rows_beyond_a_limit_stay_for_a_run_without_it(
+    write: Write, rubric: Path, run: Run, tmp_path: Path
+) -> None:
+    data, out = write("d.jsonl", *ROWS), tmp_path / "o.jsonl"
+    with FaultyServer(lambda body: Reply(top={"Yes": 0.8, "No": 0.2}), Faults(), record=True) as server:
+        command = (
+            "score", data, "--rubric", rubric, "--out", out, "--judge", server.name, "--mode", "logprob", "--quiet",
+        )  # fmt: skip
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("rubricate.cli.score.write_records", _die)  # all rows are committed by then
+            assert isinstance(run(*command).exception, _DiedError)
+        some = run(*command, "--limit", 3)
+        assert some.exit_code == 0
+        assert f"{COUNT - 3} responses beyond --limit stay" in some.stderr
+        assert [record["id"] for record in records(out)] == ["r00", "r01", "r02"]
+        assert run(*command).exit_code == 0
+        assert set(asked(server).values()) == {1}
+    assert [record["id"] for record in records(out)] == [row["id"] for row in ROWS]
+    assert not journal_path(out).exists()
+
+
+class _DiedError(Exception):
+    pass
+
+
+def _die(*arguments: object) -> None:
+    raise _DiedError

@@ -220,3 +220,52 @@ def test_a_full_disk_is_an_error_that_says_what_is_kept(
 def test_debug_shows_the_traceback(run: Run) -> None:
     result = run("score", "missing.jsonl", "--judge", "none", "--debug")
     assert isinstance(result.exception, FileNotFoundError | ValueError)
+
+
+@pytest.mark.parametrize(
+    "name", ["d.jsonl", "link.html", "rubric.json", "o.jsonl", "o.jsonl.journal", "sub", "no/p.html"]
+)
+def test_a_page_takes_the_place_of_nothing_else(
+    name: str, write: Write, rubric: Path, run: Run, tmp_path: Path
+) -> None:
+    data, out = write("d.jsonl", *ROWS), tmp_path / "o.jsonl"
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "link.html").symlink_to(data)
+    before = data.read_bytes(), rubric.read_bytes()
+    result = run("score", data, "--rubric", rubric, "--out", out, "--page", tmp_path / name, *YES)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: ") and "hint: " in result.stderr
+    assert (data.read_bytes(), rubric.read_bytes()) == before
+    assert not out.exists() and not journal_path(out).exists()  # said before anything was scored
+
+
+@pytest.mark.parametrize("name", ["rubric.jsonl", "sub.jsonl"])
+def test_not_even_a_restart_writes_over_the_rubric_or_a_folder(
+    name: str, write: Write, rubric: Path, run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "sub.jsonl").mkdir()
+    copy = rubric.rename(tmp_path / "rubric.jsonl")
+    copy.write_text(json.dumps(json.loads(copy.read_text())) + "\n")
+    before = copy.read_bytes()
+    result = run("score", write("d.jsonl", *ROWS), "--rubric", copy, "--out", tmp_path / name, "--restart", *YES)
+    assert result.exit_code == 2
+    assert copy.read_bytes() == before
+    assert not journal_path(tmp_path / name).exists()
+
+
+def test_an_output_that_another_process_finishes_meanwhile_is_not_scored_again(
+    write: Write, rubric: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other process ends while this one reads its input: between the look at the output and the lock."""
+    data, out = write("d.jsonl", *ROWS), tmp_path / "o.jsonl"
+
+    def finish(options: object, inputs: object, reward: object) -> dict[str, object]:
+        out.write_text("done\n")
+        return {}
+
+    monkeypatch.setattr(score_module, "_settings", finish)
+    result = run("score", data, "--rubric", rubric, "--out", out, *YES)
+    assert result.exit_code == 2
+    assert "exists already" in result.stderr
+    assert out.read_text() == "done\n"
+    assert not journal_path(out).exists()

@@ -64,6 +64,9 @@ class Journal:
         settings: what decides the rewards (judge, aggregation, rubric); JSON values.
         restart: throw away what is there.
 
+    Attributes:
+        new: nothing was there when it was opened, not even settings; never so with `restart`.
+
     Raises ConfigError when another process holds it, or when it was made with other settings.
     """
 
@@ -71,11 +74,13 @@ class Journal:
         self.path = path
         self._synced = self._sync_cost = 0.0
         self._dirty = False
+        self.new = False
         self._file = _open_locked(path)
         try:
             if restart:
                 os.ftruncate(self._file, 0)
             keys, offsets = self._load(settings)
+            self.new = self.new and not restart
         except BaseException:
             os.close(self._file)
             raise
@@ -92,6 +97,11 @@ class Journal:
     def __len__(self) -> int:
         """Rows that were committed when the journal was opened."""
         return len(self._index)
+
+    @property
+    def untaken(self) -> int:
+        """Rows that were there when it was opened and that nobody has taken."""
+        return self._index.untaken
 
     def take(self, key: str) -> tuple[int, bool] | None:
         """Where the committed row with that key lies, and whether it is to be scored again; None if there is none.
@@ -187,6 +197,7 @@ class Journal:
         with open(self.path, "rb") as file:
             first = file.readline()
             if not first.endswith(b"\n"):  # new, or the process died while writing the first line
+                self.new = True
                 self._begin(settings)
                 return keys, places
             self._check(_parse(first) or {}, settings)
@@ -281,6 +292,10 @@ class _Index:
 
     def __len__(self) -> int:
         return len(self._keys)
+
+    @property
+    def untaken(self) -> int:
+        return len(self._keys) - int(self._taken.sum())
 
     def take(self, key: int) -> int | None:
         first = int(np.searchsorted(self._keys, np.uint64(key)))

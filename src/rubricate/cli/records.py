@@ -204,9 +204,30 @@ def _write_parquet(path: Path, records: Iterable[Mapping[str, object]]) -> None:
         for record in records:
             batch.append(_parquet_row(record))
             if len(batch) == BATCH:
-                writer.write_table(arrow.Table.from_pylist(batch, schema=schema))
+                writer.write_table(_table(arrow, schema, batch))
                 batch.clear()
-        writer.write_table(arrow.Table.from_pylist(batch, schema=schema))
+        writer.write_table(_table(arrow, schema, batch))
+
+
+def _table(arrow: ModuleType, schema: Any, batch: list[dict[str, object]]) -> Any:
+    try:
+        return arrow.Table.from_pylist(batch, schema=schema)
+    except UnicodeEncodeError:  # rare enough not to look for it in every text
+        return arrow.Table.from_pylist([_escaped(row) for row in batch], schema=schema)
+
+
+def _escaped(value: object) -> Any:
+    """The value with halves of surrogate pairs in its texts as escapes, as JSON Lines has them."""
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    fields = as_object(value)
+    if fields is not None:
+        return {name: _escaped(item) for name, item in fields.items()}
+    listed = as_array(value)
+    if listed is None:
+        return value
+    items = [_escaped(item) for item in listed]
+    return tuple(items) if isinstance(value, tuple) else items
 
 
 def _parquet_row(record: Mapping[str, object]) -> dict[str, object]:

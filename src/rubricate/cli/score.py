@@ -16,10 +16,11 @@ from rubricate.cli.inputs import Inputs, Survey, Unit
 from rubricate.cli.journal import Journal, journal_path
 from rubricate.cli.page import Figure, PageRow, write_page
 from rubricate.cli.progress import progress
-from rubricate.cli.records import as_text, check_parquet, parse_reward, reward_record, write_records
+from rubricate.cli.records import as_text, parse_reward, reward_record, write_records
 from rubricate.cli.scoring import Scored, score_units
 from rubricate.cli.settling import Settler
 from rubricate.cli.summary import Tally, table
+from rubricate.cli.targets import check_page, check_target, exists_already
 from rubricate.errors import ConfigError, FormatError
 from rubricate.judges import CriteriaJudge, build_judge
 from rubricate.rewardmodels import Aggregation, RubricReward, preset
@@ -90,7 +91,7 @@ def run_score(options: ScoreOptions) -> int:
         columns=options.columns,
         limit=options.limit,
     )
-    _check_out(options)
+    _check_targets(options)
     stamp = _stamp(options.data)
     judge = build_judge(
         _model(options), mode=options.judge_mode, criteria_per_call=options.criteria_per_call, view=options.view
@@ -102,6 +103,9 @@ def run_score(options: ScoreOptions) -> int:
     reward = _reward_model(options, judge, aggregation, survey)
     began = time.monotonic()
     with Journal(journal_path(options.out), _settings(options, inputs, reward), restart=options.restart) as journal:
+        if journal.new and options.out.exists() and not options.restart:
+            journal.discard()
+            raise exists_already(options.out)  # another process has finished it since we looked
         if len(journal) and not options.quiet:
             print(f"going on with {journal.path}: {len(journal)} responses are done", file=sys.stderr)
         try:
@@ -133,21 +137,11 @@ def _aggregation(options: ScoreOptions) -> Aggregation:
     return preset(name, **{key: value for key, value in given.items() if value is not None})
 
 
-def _check_out(options: ScoreOptions) -> None:
-    """What would fail at the end is said at the beginning."""
-    out = options.out
-    if out.suffix not in (".jsonl", ".parquet"):
-        raise ConfigError(f"cannot tell what to write from the name {out}", hint="use .jsonl or .parquet")
-    if out.suffix == ".parquet":
-        check_parquet()
-    if not out.parent.is_dir():
-        raise ConfigError(f"the folder {out.parent} does not exist", hint="create it first")
-    if out.exists() and options.data.exists() and out.samefile(options.data):
-        raise ConfigError(f"{out} is the input file", hint="choose another --out")
-    if out.exists() and not (options.restart or options.dry_run or journal_path(out).exists()):
-        raise ConfigError(
-            f"{out} exists already", hint="use --restart to score anew and replace it, or another --out"
-        )
+def _check_targets(options: ScoreOptions) -> None:
+    overwrite = options.restart or options.dry_run
+    check_target(options.out, data=options.data, rubric=options.rubric, overwrite=overwrite)
+    if options.page is not None:
+        check_page(options.page, out=options.out, data=options.data, rubric=options.rubric)
 
 
 def _stamp(data: Path) -> tuple[int, int, int] | None:
@@ -283,9 +277,13 @@ class _Finish:
             yield reward_record(unit.rollout, unit.line, reward)
 
     def _close_journal(self) -> int:
-        """Remove the journal, unless rows are worth another try: then their number is returned."""
+        """Remove the journal, unless it is of further use. Returns the number of rows worth another try."""
         again = self.scored.to_retry
-        if not again:
+        beyond = self.journal.untaken if self.options.limit is not None else 0
+        if beyond:
+            note = f"{beyond} responses beyond --limit stay in {self.journal.path}, for a run without it"
+            print(note, file=sys.stderr)
+        elif not again:
             self.journal.discard()
         return again
 
