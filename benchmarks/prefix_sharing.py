@@ -51,6 +51,7 @@ class Row:
     shared: float
     batch_gaps: tuple[float, float]
     shared_gaps: tuple[float, float]
+    scores: dict[str, list[float]]
 
 
 def ask(engine: Engine, requests: Sequence[ChatRequest], shared: bool) -> list[Completion]:
@@ -131,7 +132,9 @@ def measure(engine: Engine, dtype: str, tokens: int, repeats: int) -> Row:
     batch, batched = timed(lambda: ask(engine, requests, False), repeats)
     separate, alone = timed(lambda: [ask(engine, [request], False)[0] for request in requests], repeats)
     prefix = together[1].usage.cached_tokens
-    return Row(dtype, prefix, separate, batch, shared, gaps(batched, alone), gaps(together, alone))
+    ways = {"separate": alone, "batch": batched, "shared": together}
+    scores = {way: [score(answer) for answer in answers] for way, answers in ways.items()}
+    return Row(dtype, prefix, separate, batch, shared, gaps(batched, alone), gaps(together, alone), scores)
 
 
 HEAD = (
@@ -176,6 +179,24 @@ def main() -> None:
         if row.dtype == "float32":
             exact = "yes" if row.shared_gaps[1] <= 1e-4 else "NO"
             print(f"prefix {row.prefix}: within 1e-4 in fp32: {exact}; CPU time 1/{row.separate / row.shared:.1f}")
+    print_rounding(rows)
+
+
+def print_rounding(rows: Sequence[Row]) -> None:
+    """How far each way's scores in other dtypes are from the scores of separate prompts in fp32."""
+    exact = {row.prefix: row for row in rows if row.dtype == "float32"}
+    for dtype in sorted({row.dtype for row in rows} - {"float32"}):
+        found = [(exact[row.prefix], row) for row in rows if row.dtype == dtype and row.prefix in exact]
+        for way in ("separate", "batch", "shared"):
+            moved = [
+                abs(ours - theirs)
+                for true, row in found
+                for ours, theirs in zip(row.scores[way], true.scores["separate"], strict=True)
+            ]
+            if not moved:
+                continue
+            mean, most = sum(moved) / len(moved), max(moved)
+            print(f"{dtype} {way:<8}: scores differ from fp32 by {mean:.4f} in the mean, {most:.4f} at most")
 
 
 if __name__ == "__main__":
