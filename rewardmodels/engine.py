@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from typing import cast
 
 from rubricate.chat.timing import deadline as chat_deadline
 from rubricate.data.records import Rollout
@@ -104,6 +105,7 @@ class Engine:
                 refused.append(reward)
         if refused:
             raise _unscored(refused[0], len(refused), len(rows))
+        _warn_of_silence(list(rewards.values()))
         return [rewards[index] for index in range(len(rows))]
 
     async def stream(self, rows: Iterable[Row]) -> AsyncGenerator[tuple[int, Reward], None]:
@@ -185,7 +187,10 @@ class Engine:
             return self._nothing(rubric, FailureKind.DEADLINE, self._too_late())
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
         if error is None:
-            return task.result()
+            said = cast("object", task.result())  # a judge of someone else's may return anything
+            if isinstance(said, Judgement):
+                return said
+            error = TypeError(f"the judge returned {type(said).__name__}, not a Judgement")
         if not isinstance(error, Exception | asyncio.CancelledError):
             raise error
         log.error("judge %s failed on the rollout %r", self.judge.name, rollout.id, exc_info=error)
@@ -264,6 +269,15 @@ class Engine:
         plan = make_plan(self.options, whole)
         plan = replace(plan, floor=floor_of(self.options, plan))
         return _Prepared(whole, plan, self.channels.parts(whole, plan))
+
+
+def _warn_of_silence(rewards: Sequence[Reward]) -> None:
+    """A call that scored nothing says so and why: in a training run nobody looks at each reward's failure."""
+    failures = [reward.failure for reward in rewards if reward.value is None and reward.failure is not None]
+    if failures and len(failures) == len(rewards):
+        # An open circuit only repeats what went wrong before it.
+        first = next((why for why in failures if why.kind is not FailureKind.CIRCUIT_OPEN), failures[0])
+        log.warning("none of %d responses could be scored; %s: %s", len(rewards), first.kind.value, first.message)
 
 
 def _unscored(first: Reward, count: int, of: int) -> UnscoredError:
