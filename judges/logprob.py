@@ -169,7 +169,7 @@ class LogprobJudge(ModelJudge):
             said = answer.logprobs[0].token
             return failure(
                 FailureKind.LOW_MASS,
-                f"{mass.outside:.0%} of the probability lies outside yes and no (limit {self.max_outside:.0%}); "
+                f"{mass.outside:.1%} of the probability lies outside yes and no (limit {self.max_outside:.0%}); "
                 f"the model would say {said!r}",
             )
         return probability

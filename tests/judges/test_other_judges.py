@@ -54,7 +54,7 @@ async def test_mass_outside_the_answers_is_a_failure_when_too_large() -> None:
     answer = one_token(("Sure", 0.6), ("Yes", 0.3), ("No", 0.1))
     judgement = await LogprobJudge(MockModel(answer)).judge(ROLLOUT, ONE)
     failure = judgement.verdicts[0].failure
-    assert failure is not None and failure.kind is FailureKind.LOW_MASS and "60%" in failure.message
+    assert failure is not None and failure.kind is FailureKind.LOW_MASS and "60.0%" in failure.message
     lenient = await LogprobJudge(MockModel(answer), max_outside=0.7).judge(ROLLOUT, ONE)
     assert lenient.verdicts[0].score == pytest.approx(0.75)
 
