@@ -51,10 +51,10 @@ def answer_mass(token: TokenLogprob) -> AnswerMass:
     Some published judges look for one literal token and score 0 in silence where a tokenizer spells it otherwise
     (RUBRIC-ARROW, 2605.29156); summing all spellings and reporting the rest avoids that.
     """
-    alternatives = dict(token.top)
-    alternatives.setdefault(token.token, token.logprob)
+    # Different tokens may read alike, so they are summed one by one.
+    listed = any(text == token.token for text, _ in token.top)
     yes = no = 0.0
-    for text, logprob in alternatives.items():
+    for text, logprob in token.top if listed else (*token.top, (token.token, token.logprob)):
         word = text.strip(_WRAPPING).casefold()
         if word in YES:
             yes += math.exp(logprob)

@@ -85,6 +85,12 @@ async def test_a_condition_is_a_question_of_its_own() -> None:
     assert judgement.usage.calls == 3
 
 
+def test_tokens_that_read_alike_are_summed() -> None:
+    half = math.log(0.25)
+    mass = answer_mass(TokenLogprob("yes", half, (("yes", half), ("yes", half), ("no", half))))
+    assert mass.yes == pytest.approx(0.5) and mass.no == pytest.approx(0.25)
+
+
 @given(st.lists(st.tuples(st.text(max_size=6), st.floats(-30, 0)), min_size=1, max_size=20))
 def test_masses_stay_within_one(top: list[tuple[str, float]]) -> None:
     total = math.log(sum(math.exp(logprob) for _, logprob in dict(top).items()) + 1e-12)
