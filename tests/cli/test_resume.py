@@ -82,7 +82,7 @@ def test_a_run_that_is_ended_goes_on_where_it_was(
         with start(*command) as second:
             _, errors = second.communicate(timeout=120)
         assert second.returncode == 0, errors
-        assert f"{len(done)} responses are done" in errors
+        assert f"{len(done)} responses done" in errors
         counts = asked(server)
     assert [record["id"] for record in records(out)] == [row["id"] for row in ROWS]
     assert all(record["value"] == pytest.approx(0.9) for record in records(out))

@@ -269,3 +269,15 @@ def test_an_output_that_another_process_finishes_meanwhile_is_not_scored_again(
     assert "exists already" in result.stderr
     assert out.read_text() == "done\n"
     assert not journal_path(out).exists()
+
+
+def test_why_nothing_was_scored_is_said_on_the_console(
+    write: Write, rubric: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    result = run("score", write("d.jsonl", *ROWS[:1]), "--rubric", rubric, "--judge", "openai:x", "--quiet")
+    assert result.exit_code == 1
+    assert "1 of 1 response could not be scored" in result.stderr
+    assert "infrastructure: request: there is no API key" in result.stderr
+    assert "hint: set OPENAI_API_KEY" in result.stderr
+    assert "run the same command again" in result.stderr

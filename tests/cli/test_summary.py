@@ -73,3 +73,29 @@ def test_failed_verdicts_are_counted_even_where_there_is_a_reward() -> None:
 def test_the_table_lines_up() -> None:
     lines = table([("a", "1"), ("longer", "22")]).split("\n")
     assert lines == ["a        1", "longer  22"]
+
+
+def unscored(kind: FailureKind, *messages: str) -> Reward:
+    verdicts = [
+        Verdict.failed(f"c{n}", Failure(kind, FailureCause.INFRASTRUCTURE, text)) for n, text in enumerate(messages)
+    ]
+    why = Failure(kind, FailureCause.INFRASTRUCTURE, "all verdicts failed")
+    return Reward(None, RewardStatus.UNSCORED, verdicts=tuple(verdicts), failure=why)
+
+
+def test_the_first_message_of_each_cause_is_told_with_its_hint() -> None:
+    tally = Tally()
+    tally.add(unscored(FailureKind.REQUEST, "there is no API key\n  hint: set SOME_KEY", "another"), 1)
+    tally.add(unscored(FailureKind.REQUEST, "later"), 2)
+    tally.add(unscored(FailureKind.BUDGET, "word \n" * 100), 3)
+    first, second, hint = tally.reasons()
+    assert first.startswith("infrastructure: budget: word word") and first.endswith("…") and len(first) < 200
+    assert (second, hint) == ("infrastructure: request: there is no API key", "  hint: set SOME_KEY")
+
+
+def test_refused_calls_are_explained_by_what_failed_before() -> None:
+    tally = Tally()
+    tally.add(unscored(FailureKind.CIRCUIT_OPEN, "8 calls in a row failed"), 1)
+    assert tally.reasons() == ["infrastructure: circuit_open: 8 calls in a row failed"]
+    tally.add(unscored(FailureKind.SERVER, "no connection"), 2)
+    assert tally.reasons()[0] == "infrastructure: circuit_open: no connection"

@@ -19,7 +19,7 @@ from rubricate.cli.progress import progress
 from rubricate.cli.records import as_text, parse_reward, reward_record, write_records
 from rubricate.cli.scoring import Scored, score_units
 from rubricate.cli.settling import Settler
-from rubricate.cli.summary import Tally, table
+from rubricate.cli.summary import Tally, counted, table
 from rubricate.cli.targets import check_page, check_target, exists_already
 from rubricate.errors import ConfigError, FormatError
 from rubricate.judges import CriteriaJudge, build_judge
@@ -107,7 +107,7 @@ def run_score(options: ScoreOptions) -> int:
             journal.discard()
             raise exists_already(options.out)  # another process has finished it since we looked
         if len(journal) and not options.quiet:
-            print(f"going on with {journal.path}: {len(journal)} responses are done", file=sys.stderr)
+            print(f"going on with {journal.path}: {counted(len(journal), 'response')} done", file=sys.stderr)
         try:
             scored = asyncio.run(_score(options, inputs, reward, journal, survey.responses))
         except (KeyboardInterrupt, asyncio.CancelledError):
@@ -253,7 +253,9 @@ class _Finish:
         print(f"\nwritten: {self.options.out}" + (f", {self.options.page}" if self.options.page else ""))
         missing = tally.rows - tally.scored
         if missing:
-            print(f"{missing} of {tally.rows} responses could not be scored", file=sys.stderr)
+            print(f"{missing} of {counted(tally.rows, 'response')} could not be scored", file=sys.stderr)
+            for line in tally.reasons():
+                print(f"  {line}", file=sys.stderr)
         if kept:
             print(
                 f"run the same command again to try {kept} of them again (from {self.journal.path})",

@@ -7,9 +7,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from rubricate.types import Reward, RewardStatus, Usage
+from rubricate.types import Failure, FailureCause, FailureKind, Reward, RewardStatus, Usage
 
-__all__ = ["Mean", "Tally", "table"]
+__all__ = ["Mean", "Tally", "counted", "table"]
+
+REASON = 160
+"""Characters of a failure's message or hint that are shown."""
 
 
 @dataclass(slots=True)
@@ -72,6 +75,7 @@ class Tally:
     scored: int = 0
     statuses: Counter[str] = field(default_factory=Counter[str])
     unscored: Counter[str] = field(default_factory=Counter[str])
+    messages: dict[str, str] = field(default_factory=dict[str, str])
     vetoes: Counter[str] = field(default_factory=Counter[str])
     failed_verdicts: int = 0
     verdicts: int = 0
@@ -88,8 +92,10 @@ class Tally:
         self.vetoes.update(reward.vetoed_by)
         self.usage += reward.usage
         if reward.value is None:
-            failure = reward.failure
-            self.unscored[f"{failure.cause.value}: {failure.kind.value}" if failure else "unknown"] += 1
+            name = _name(reward.failure)
+            self.unscored[name] += 1
+            if name not in self.messages:
+                self.messages[name] = _message(reward)
         else:
             self.scored += 1
             self.reward.add(reward.value, cluster)
@@ -114,6 +120,19 @@ class Tally:
             lines.append(("failed verdicts", f"{self.failed_verdicts} of {self.verdicts}"))
         return lines + self._cost(seconds)
 
+    def reasons(self) -> list[str]:
+        """For each cause of rewards that are missing, what the first such failure said, and its hint."""
+        lines: list[str] = []
+        for name in sorted(self.unscored):
+            message = self.messages[name]
+            if name.endswith(FailureKind.CIRCUIT_OPEN.value):
+                message = self.messages.get(_SERVER, message)  # what made the calls fail, before they were refused
+            said, _, hint = message.partition(_HINT)
+            lines.append(f"{name}: {_shortened(said)}")
+            if hint:
+                lines.append(f"  hint: {_shortened(hint)}")
+        return lines
+
     def _cost(self, seconds: float | None) -> list[tuple[str, str]]:
         used = self.usage
         lines = [("model calls", str(used.calls))]
@@ -126,6 +145,33 @@ class Tally:
         if seconds is not None:
             lines.append(("seconds", f"{seconds:.1f}"))
         return lines
+
+
+_HINT = "\n  hint: "
+_SERVER = f"{FailureCause.INFRASTRUCTURE.value}: {FailureKind.SERVER.value}"
+
+
+def _name(failure: Failure | None) -> str:
+    return f"{failure.cause.value}: {failure.kind.value}" if failure else "unknown"
+
+
+def _message(reward: Reward) -> str:
+    """What the failure of the reward's kind said; the judge's own words where there are any."""
+    if reward.failure is None:
+        return "no reason given"
+    told = (*reward.verdicts, *([reward.overall] if reward.overall else []))
+    found = (verdict.failure for verdict in told if verdict.failure and verdict.failure.kind is reward.failure.kind)
+    return next((failure.message for failure in found if failure.message), reward.failure.message)
+
+
+def _shortened(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= REASON else flat[: REASON - 1].rstrip() + "…"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, in the plural where it is not 1: `1 response`, `2 responses`."""
+    return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
 def table(lines: Sequence[tuple[str, str]]) -> str:
