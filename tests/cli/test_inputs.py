@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.cli.conftest import Run
 
 from rubricate.cli.checks import RubricCheck
 from rubricate.cli.inputs import Inputs
@@ -110,3 +111,30 @@ def test_gold_labels_go_with_their_responses(tmp_path: Path) -> None:
         {"prompt": "p", "response": "x", "rubric": rubric},
     )
     assert [unit.gold for unit in Inputs(data)] == [{"kind": True}, {"kind": False}, {"kind": True}, None, None]
+
+
+def test_a_null_rubric_is_called_null(tmp_path: Path) -> None:
+    data = write(tmp_path / "d.jsonl", {"prompt": "p", "response": "x", "rubric": None})
+    for inputs in (Inputs(data), Inputs(data, column="rubric")):
+        with pytest.raises(FormatError, match=r"d.jsonl:1, field 'rubric': the column is null"):
+            list(inputs)
+
+
+def test_a_fault_in_the_shared_rubric_is_not_blamed_on_the_data(tmp_path: Path, run: Run) -> None:
+    data = write(tmp_path / "d.jsonl", {"prompt": "p", "response": "x", "mine": {"criteria": [ASKED]}})
+    rubric = rubric_file(tmp_path / "r.json", {**CODE, "verifier": {"name": "word"}})
+    for more in ((), ("--rubric-column", "mine")):
+        result = run("score", data, "--rubric", rubric, "--judge", "none", *more)
+        assert result.exit_code == 2
+        assert "r.json: criterion 'short': there is no verifier named 'word'" in result.stderr
+        assert "d.jsonl" not in result.stderr
+
+
+def test_a_fault_in_a_rows_own_rubric_is_still_that_rows(tmp_path: Path, run: Run) -> None:
+    bad = {"criteria": [{**CODE, "id": "mine", "verifier": {"name": "word"}}]}
+    data = write(tmp_path / "d.jsonl", {"prompt": "p", "response": "x", "mine": bad})
+    rubric = rubric_file(tmp_path / "r.json", CODE)
+    result = run("score", data, "--rubric", rubric, "--rubric-column", "mine", "--judge", "none")
+    assert result.exit_code == 2
+    assert "d.jsonl:1, field 'rubric': criterion 'mine'" in result.stderr
+    assert "--import" in result.stderr

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.conftest import Run, Write, records
+from tests.cli.conftest import Run, Start, Write, records
 
 from rubricate.cli import journal as journal_module
 from rubricate.cli import score as score_module
@@ -159,8 +159,12 @@ def test_two_processes_cannot_write_one_output(write: Write, rubric: Path, run: 
         (("d.jsonl", "--judge", "none", "--rubric", "rubric.json", "--out", "o.txt"), "o.txt"),
         (("d.jsonl", "--judge", "none", "--rubric", "rubric.json", "--out", "no/o.jsonl"), "folder"),
         (("d.jsonl", "--judge", "none", "--rubric", "rubric.json", "--out", "d.jsonl"), "input file"),
-        (("d.jsonl", "--judge", "none", "--rubric", "rubric.json", "--missing", "skip"), "min_coverage"),
-        (("d.jsonl", "--judge", "mock:yes", "--rubric", "rubric.json", "--budget", "1"), "prices"),
+        (("d.jsonl", "--judge", "none", "--rubric", "rubric.json", "--missing", "skip"), "--min-coverage"),
+        (("d.jsonl", "--judge", "mock:yes", "--rubric", "rubric.json", "--budget", "1"), "--prices"),
+        (("d.jsonl", "--judge", "none", "--rubric", "rubric.json", "--min-coverage", "0.5"), "--missing skip"),
+        (("d.jsonl", "--judge", "none", "--rubric", "rubric.json", "--aggregation", "rar"), "--weight-default"),
+        (("d.jsonl", "--judge", "none", "--rubric", "rubric.json", "--import", "no.such"), "--import no.such"),
+        (("d.jsonl", "--judge", "none", "--rubric", "rubric.json", "--import", "d.py"), "--import d.py"),
         (("d.jsonl", "--judge", "none"), "no rubric"),
         (("bad.jsonl", "--judge", "none", "--rubric", "rubric.json"), "bad.jsonl:2"),
     ],
@@ -281,3 +285,40 @@ def test_why_nothing_was_scored_is_said_on_the_console(
     assert "infrastructure: request: there is no API key" in result.stderr
     assert "hint: set OPENAI_API_KEY" in result.stderr
     assert "run the same command again" in result.stderr
+
+
+def test_criteria_without_importance_can_be_given_a_weight(write: Write, rubric: Path, run: Run) -> None:
+    data = write("d.jsonl", ROWS[1])
+    arguments = ("score", data, "--rubric", rubric, "--aggregation", "rar", "--weight-default", "1", *YES)
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    assert records(Path("d.rewards.jsonl"))[0]["value"] == 1.0
+
+
+OWN = """
+from rubricate.judges.verifiers import Input, verifier
+
+@verifier("shouts_for_test")
+def shouts(given: Input, args: object) -> bool:
+    return given.response.isupper()
+"""
+
+
+@pytest.mark.parametrize("name", ["own_checks.py", "own_checks_module"])
+def test_verifiers_of_ones_own_can_be_imported(write: Write, start: Start, tmp_path: Path, name: str) -> None:
+    (tmp_path / name.removesuffix(".py")).with_suffix(".py").write_text(OWN)
+    criterion = {"id": "shouts", "text": "It shouts.", "verifier": {"name": "shouts_for_test"}}
+    rubric = {"criteria": [criterion]}
+    rows = [{"prompt": "p", "response": text, "rubric": rubric} for text in ("HEY", "hey")]
+    with start("score", write("d.jsonl", *rows), "--judge", "none", "--import", name, "--quiet") as process:
+        _, errors = process.communicate(timeout=120)  # a process of its own: what is registered stays registered
+    assert process.returncode == 0, errors
+    assert [value(record) for record in records(Path("d.rewards.jsonl"))] == [1.0, 0.0]
+
+
+def test_an_import_that_fails_is_one_line(write: Write, rubric: Path, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("import sys\nsys.exit('oh no')\n")
+    result = run("score", write("d.jsonl", *ROWS), "--rubric", rubric, "--import", "broken.py", *YES)
+    assert result.exit_code == 2
+    assert "--import broken.py: SystemExit: oh no" in result.stderr
+    assert "Traceback" not in result.stderr

@@ -96,9 +96,15 @@ class Inputs:
     ) -> None:
         self.path = path
         self.column = column
+        self.rubric_path = rubric
         self.limit = limit
         self._columns = dict(columns or {})
         self._shared = None if rubric is None else load_rubric(rubric)
+
+    @property
+    def shared(self) -> Rubric | None:
+        """The rubric that holds for every row, where there is one."""
+        return self._shared
 
     @property
     def identity(self) -> dict[str, object]:
@@ -137,6 +143,9 @@ class Inputs:
         own = self._own_rubric(row)
         parts = [part for part in (self._shared, own) if part is not None]
         if not parts:
+            present = [name for name in RUBRIC_COLUMNS if name in row.record]
+            if present:
+                raise _without_rubric(row, present)
             raise FormatError(
                 f"no rubric: there is no column {' or '.join(RUBRIC_COLUMNS)}",
                 source=row.source,
@@ -149,10 +158,23 @@ class Inputs:
         if self.column is None:
             return None if self._shared is not None else rubric_from_row(row)
         value = row.record.get(self.column)
+        if value is None and self.column in row.record:
+            raise _without_rubric(row, [self.column])
         if value is None:
             hint = f"columns here: {', '.join(row.record)}"
             raise FormatError("no rubric here", source=row.source, line=row.line, field=self.column, hint=hint)
         return parse_rubric(value, source=row.source, line=row.line, field=self.column)
+
+
+def _without_rubric(row: Row, columns: Sequence[str]) -> FormatError:
+    """The error for a row whose rubric columns give no rubric."""
+    if all(row.record[column] is None for column in columns):
+        what = "null in this row, so it has no rubric"
+        hint = "fill it in, leave the row out, or give all rows one rubric with --rubric FILE"
+    else:
+        what = "not the only one that may hold the rubric"
+        hint = f"choose one with --rubric-column: {' or '.join(columns)}"
+    return FormatError(f"the column is {what}", source=row.source, line=row.line, field=columns[0], hint=hint)
 
 
 def _gold(row: Row, count: int) -> Sequence[Mapping[str, bool] | None]:

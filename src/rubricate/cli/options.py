@@ -22,6 +22,7 @@ __all__ = [
     "DemoJudge",
     "DryRun",
     "Folder",
+    "Imports",
     "Judge",
     "JudgeMode",
     "Limit",
@@ -50,6 +51,7 @@ __all__ = [
     "TokenBudget",
     "TokenRate",
     "View",
+    "WeightDefault",
     "WriteAs",
     "read_columns",
     "read_per_call",
@@ -131,6 +133,15 @@ MinCoverage = Annotated[
     float | None,
     typer.Option(metavar="X", help="Share of the weight that must be known, with --missing skip or pessimistic."),
 ]
+WeightDefault = Annotated[
+    float | None,
+    typer.Option(
+        min=0.0,
+        metavar="X",
+        help="Weight of criteria without an importance, for presets that weigh by it, such as rar.  "
+        "[default: they are an error]",
+    ),
+]
 ByResponse = Annotated[
     OnFailure | None, typer.Option(help="What a failure does that the response caused.  [default: mask]")
 ]
@@ -144,12 +155,24 @@ Prices = Annotated[
     typer.Option(metavar="P,C", help="Money for a million prompt and completion tokens, as in 0.25,2.00."),
 ]
 Deadline = Annotated[float | None, typer.Option(metavar="S", help="Seconds for one response at most.")]
-Page = Annotated[Path | None, typer.Option(metavar="FILE", help="Also write an HTML page of the verdicts.")]
+Page = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Also write an HTML page of the verdicts; it replaces a file of that name."),
+]
 PageRows = Annotated[int, typer.Option(min=1, metavar="N", help="Responses on the page at most.")]
 Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="Score the first N rows only.")]
 Columns = Annotated[
     list[str] | None,
     typer.Option(metavar="ROLE=NAME", help="Column that plays a role: prompt, response, responses, reference, id."),
+]
+Imports = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--import",
+        metavar="MODULE_OR_FILE",
+        help="Python module, or file ending in .py, to import first: it may register verifiers with @verifier. "
+        "Can be given several times.",
+    ),
 ]
 Restart = Annotated[bool, typer.Option("--restart", help="Throw earlier results away and score anew.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check the input; estimate calls and tokens.")]

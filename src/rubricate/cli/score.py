@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rubricate.chat import ChatModel, Limited, Limiter, connect
 from rubricate.cli.checks import RubricCheck
+from rubricate.cli.imports import import_code
 from rubricate.cli.inputs import Inputs, Survey, Unit
 from rubricate.cli.journal import Journal, journal_path
 from rubricate.cli.page import Figure, PageRow, write_page
@@ -49,6 +50,8 @@ class ScoreOptions:
     missing: str | None = None
     min_coverage: float | None = None
     on_failure: str | None = None
+    weight_default: float | None = None
+    imports: tuple[str, ...] = ()
     concurrency: int | None = None
     rpm: float | None = None
     tpm: float | None = None
@@ -83,6 +86,8 @@ def run_score(options: ScoreOptions) -> int:
     Raises RubricateError for bad input or options, KeyboardInterrupt when stopped; the journal then holds what is
     done.
     """
+    for name in options.imports:
+        import_code(name)
     aggregation = _aggregation(options)
     inputs = Inputs(
         options.data,
@@ -96,7 +101,8 @@ def run_score(options: ScoreOptions) -> int:
     judge = build_judge(
         _model(options), mode=options.judge_mode, criteria_per_call=options.criteria_per_call, view=options.view
     )
-    survey = inputs.survey(options.per_call, check=RubricCheck(judge, aggregation))
+    shared = (inputs.shared, inputs.rubric_path) if inputs.shared and inputs.rubric_path else None
+    survey = inputs.survey(options.per_call, check=RubricCheck(judge, aggregation, shared=shared))
     if options.dry_run:
         print(table(_estimate(survey)))
         return 0
@@ -133,8 +139,23 @@ def _aggregation(options: ScoreOptions) -> Aggregation:
         "missing": options.missing,
         "min_coverage": options.min_coverage,
         "response_failures": options.on_failure,
+        "weight_default": options.weight_default,
     }
-    return preset(name, **{key: value for key, value in given.items() if value is not None})
+    try:
+        found = preset(name, **{key: value for key, value in given.items() if value is not None})
+    except ConfigError as error:
+        if "give min_coverage" not in error.message:
+            raise
+        raise ConfigError(
+            f"--missing {options.missing} makes a number of failed judgements, and needs --min-coverage",
+            hint="as in --min-coverage 0.8: with less of the weight known a response has no reward",
+        ) from None
+    if options.min_coverage is not None and found.missing not in ("skip", "pessimistic"):
+        raise ConfigError(
+            f"--min-coverage has no effect with --missing {found.missing}",
+            hint="leave it out, or use --missing skip or --missing pessimistic",
+        )
+    return found
 
 
 def _check_targets(options: ScoreOptions) -> None:
@@ -170,6 +191,10 @@ def _estimate(survey: Survey) -> list[tuple[str, str]]:
 def _model(options: ScoreOptions) -> ChatModel | None:
     if options.judge == "none":
         return None
+    if options.budget is not None and not any(options.prices or ()):
+        raise ConfigError(
+            "--budget needs prices", hint="give --prices P,C: money for a million prompt and completion tokens"
+        )
     model = connect(options.judge)
     prompt_price, completion_price = options.prices or (0.0, 0.0)
     given = {
