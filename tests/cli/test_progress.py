@@ -16,14 +16,24 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_the_last_line_is_shown_and_counts_what_was_done_before(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress(10, done=4) as step:
-        for _ in range(6):
-            step(1)
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "4 of 10 responses are in the journal already"
-    assert lines[-1].startswith("10 of 10 responses")
-    assert len(lines) == 2  # quicker than a line's interval
+def test_what_was_done_before_counts_in_no_rate(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = iter([0.0, 0.1, 15.0, 20.0])
+    monkeypatch.setattr(module.time, "monotonic", lambda: next(now))
+    with progress(60) as step:
+        step(56, before=True)
+        step(2)
+        step(2)
+    first, last = capsys.readouterr().err.splitlines()
+    assert first == "58 of 60 responses, 7.5 s each, 0:15 left"
+    assert last == "60 of 60 responses, 5.0 s each"
+
+
+def test_where_all_was_done_before_there_is_no_rate(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress(3) as step:
+        step(3, before=True)
+    assert capsys.readouterr().err == "3 of 3 responses\n"
 
 
 def test_a_slow_run_shows_rate_and_time_left(

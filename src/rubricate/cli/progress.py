@@ -4,82 +4,106 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
+from typing import Protocol
 
-__all__ = ["progress"]
+__all__ = ["Step", "no_step", "progress"]
 
-Step = Callable[[int], None]
 EVERY = 10.0
 """Seconds between two plain lines."""
 
 
+class Step(Protocol):
+    """Takes the number of items newly done; `before` says that an earlier run did them."""
+
+    def __call__(self, count: int, *, before: bool = False) -> None: ...
+
+
+def no_step(count: int, *, before: bool = False) -> None:
+    """A step that shows nothing."""
+
+
 @contextmanager
-def progress(total: int, *, done: int = 0, quiet: bool = False) -> Generator[Step, None, None]:
+def progress(total: int, *, quiet: bool = False) -> Generator[Step, None, None]:
     """Show how far `total` items have come, with rate and time left, while the block runs.
 
-    The value is a function that takes the number of items newly done. `done` of them were done before; they do not
-    count in the rate.
+    Rate and time left are those of this run as a whole: what was done before does not count in them, and a burst of
+    items that end together does not make them jump.
     """
     if quiet:
-        yield lambda step: None
+        yield no_step
     elif sys.stderr.isatty():
-        with _bar(total, done) as step:
+        with _bar(total) as step:
             yield step
     else:
-        yield _Lines(total, done).step
+        yield _Lines(total).step
+
+
+class _Pace:
+    """What is done, by this run and before it, and how fast."""
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self.done = self.new = 0
+        self.began = time.monotonic()
+
+    def add(self, count: int, before: bool) -> None:
+        self.done += count
+        self.new += 0 if before else count
+
+    def text(self, now: float) -> str:
+        """Rate and time left; empty before this run has done anything."""
+        if not self.new:
+            return ""
+        rate = self.new / max(now - self.began, 1e-9)
+        left = self.total - self.done
+        return _rate(rate) + (f", {_clock(left / rate)} left" if left else "")
 
 
 @contextmanager
-def _bar(total: int, done: int) -> Generator[Step, None, None]:
+def _bar(total: int) -> Generator[Step, None, None]:
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        ProgressColumn,
-        Task,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
     from rich.text import Text
 
-    class Rate(ProgressColumn):
-        def render(self, task: Task) -> Text:
-            return Text(_rate(task.speed) if task.speed else "")
+    pace = _Pace(total)
 
-    columns = (TextColumn("scoring"), BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn())
+    class Pace(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(pace.text(time.monotonic()))
+
+    columns = (TextColumn("scoring"), BarColumn(), MofNCompleteColumn(), Pace())
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("scoring", total=total, completed=done)
-        yield lambda step: bar.advance(task, step)
+        task = bar.add_task("scoring", total=total)
+
+        def step(count: int, *, before: bool = False) -> None:
+            pace.add(count, before)
+            bar.advance(task, count)
+
+        yield step
 
 
 class _Lines:
-    """Plain lines for logs: at the start, every few seconds, at the end."""
+    """Plain lines for logs: every few seconds, and at the end."""
 
-    def __init__(self, total: int, done: int) -> None:
-        self.total = total
-        self.before = self.done = done
-        self.began = self.shown = time.monotonic()
-        if done:
-            self._print(f"{done} of {total} responses are in the journal already")
+    def __init__(self, total: int) -> None:
+        self.pace = _Pace(total)
+        self.shown = self.pace.began
 
-    def step(self, count: int) -> None:
-        self.done += count
+    def step(self, count: int, *, before: bool = False) -> None:
+        self.pace.add(count, before)
         now = time.monotonic()
-        if now - self.shown < EVERY and self.done < self.total:
+        if now - self.shown < EVERY and self.pace.done < self.pace.total:
             return
         self.shown = now
-        rate = (self.done - self.before) / max(now - self.began, 1e-9)
-        left = (self.total - self.done) / rate if rate else 0.0
-        self._print(f"{self.done} of {self.total} responses, {_rate(rate)}, {_clock(left)} left")
-
-    def _print(self, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
+        text = self.pace.text(now)
+        of = f"{self.pace.done} of {self.pace.total} responses"
+        print(f"{of}, {text}" if text else of, file=sys.stderr, flush=True)
 
 
 def _rate(rate: float) -> str:
-    return f"{rate:.1f} a second" if rate >= 1 or not rate else f"{1 / rate:.1f} s each"
+    return f"{rate:.1f} a second" if rate >= 1 else f"{1 / rate:.1f} s each"
 
 
 def _clock(seconds: float) -> str:

@@ -119,7 +119,7 @@ def run_score(options: ScoreOptions) -> int:
         except (KeyboardInterrupt, asyncio.CancelledError):
             journal.sync()
             print(
-                f"\nstopped; what is done is in {journal.path}. Run the same command again to go on.",
+                f"stopped; what is done is in {journal.path}. Run the same command again to go on.",
                 file=sys.stderr,
             )
             raise KeyboardInterrupt from None
@@ -250,9 +250,14 @@ async def _score(
                 at_once=options.concurrency or AT_ONCE,
                 step=step,
                 by_model=options.judge != "none",
+                on_stop=_say_stopping,
             )
     finally:
         await reward.aclose()
+
+
+def _say_stopping() -> None:
+    print("\nstopping, waiting for calls in flight…", file=sys.stderr, flush=True)
 
 
 class _Finish:

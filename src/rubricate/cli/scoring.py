@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from rubricate.cli.inputs import Unit
 from rubricate.cli.journal import Journal
-from rubricate.cli.progress import Step
+from rubricate.cli.progress import Step, no_step
 from rubricate.cli.records import reward_record
 from rubricate.data.records import Rollout
 from rubricate.errors import ConfigError
@@ -53,8 +53,9 @@ async def score_units(
     scorer: Scorer,
     *,
     at_once: int,
-    step: Step = lambda count: None,
+    step: Step = no_step,
     by_model: bool = True,
+    on_stop: Callable[[], None] = lambda: None,
 ) -> Scored:
     """Score every unit that the journal does not hold yet, `at_once` at a time, and commit each as it is done.
 
@@ -67,6 +68,7 @@ async def score_units(
         at_once: responses in work at the same time.
         step: told of each finished response, those found in the journal included.
         by_model: a model takes part. Without one, what failed fails again, so nothing is marked for another try.
+        on_stop: called when the run is cancelled, before the calls in flight are waited for.
 
     Raises ConfigError when the judge refuses every request from the first on.
     """
@@ -87,6 +89,9 @@ async def score_units(
             if working:
                 task = await ready.get()
                 run.commit(working.pop(task), task.result())
+    except asyncio.CancelledError:
+        on_stop()
+        raise
     finally:
         for task in working:
             task.cancel()
@@ -120,7 +125,7 @@ class _Run:
             if found is None or found[1]:
                 return _Work(unit, key, found[0] if found else None)
             self.scored.places[unit.number] = found[0]
-            self._step(1)
+            self._step(1, before=True)
             if count % 1000 == 0:
                 await asyncio.sleep(0)  # answers that came meanwhile are read
         return None
