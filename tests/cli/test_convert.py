@@ -22,7 +22,7 @@ def test_rar_becomes_native_with_its_polarity(write: Write, run: Run, tmp_path: 
     target = tmp_path / "native.json"
     result = run("convert", write("rar.jsonl", RAR), target, "--from", "rar")
     assert result.exit_code == 0, result.output
-    assert "1 rubrics read as rar, written as native" in result.stdout
+    assert "1 rubric read as rar, written as native" in result.stdout
     criteria = json.loads(target.read_text(encoding="utf-8"))["criteria"]
     assert [criterion.get("polarity", "reward") for criterion in criteria] == ["reward", "penalty"]
 

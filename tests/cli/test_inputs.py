@@ -41,7 +41,7 @@ def test_a_group_is_one_row_of_several_responses(tmp_path: Path) -> None:
         (2, 2, "b"),
     ]
     survey = Inputs(data).survey()
-    assert (survey.rows, survey.responses, survey.code, survey.model, survey.calls) == (2, 3, 3, 1, 1)
+    assert (survey.rows, survey.responses, survey.code, survey.model) == (2, 3, 3, 1)
     assert list(survey.channels) == ["format", "style"]
 
 
@@ -72,13 +72,6 @@ def test_columns_can_be_chosen_and_rows_limited(tmp_path: Path) -> None:
         data, rubric=rubric_file(tmp_path / "r.json", CODE), columns={"prompt": "ask", "response": "say"}, limit=2
     )
     assert [unit.rollout.prompt for unit in inputs] == ["p0", "p1"]
-
-
-def test_calls_are_estimated_by_how_many_criteria_share_one(tmp_path: Path) -> None:
-    criteria = [{**ASKED, "id": f"c{n}"} for n in range(5)]
-    data = write(tmp_path / "d.jsonl", {"prompt": "p", "response": "x", "rubric": {"criteria": criteria}})
-    calls = {per_call: Inputs(data).survey(per_call).calls for per_call in (1, 2, 5, None, 0)}
-    assert calls == {1: 5, 2: 3, 5: 1, None: 1, 0: 0}
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ def test_a_dry_run_counts_and_writes_nothing(write: Write, rubric: Path, run: Ru
     assert result.exit_code == 0
     assert sorted(tmp_path.iterdir()) == before
     counts = {line.rsplit(maxsplit=1)[0].strip(): line.split()[-1] for line in result.stdout.splitlines()}
-    assert (counts["responses"], counts["checks by code"], counts["calls"]) == ("7", "7", "7")
+    assert (counts["responses"], counts["checks by code"], counts["calls, without retries"]) == ("7", "7", "7")
 
 
 def test_other_settings_are_refused_until_restart(write: Write, rubric: Path, run: Run, tmp_path: Path) -> None:
@@ -160,6 +160,10 @@ def test_two_processes_cannot_write_one_output(write: Write, rubric: Path, run: 
         (("d.jsonl", "--judge", "none", "--rubric", "rubric.json", "--out", "no/o.jsonl"), "folder"),
         (("d.jsonl", "--judge", "none", "--rubric", "rubric.json", "--out", "d.jsonl"), "input file"),
         (("d.jsonl", "--judge", "none", "--rubric", "rubric.json", "--missing", "skip"), "--min-coverage"),
+        (
+            ("d.jsonl", "--judge", "none", "--rubric", "rubric.json", "--missing", "skip", "--min-coverage", "3"),
+            "error: --min-coverage: ",
+        ),
         (("d.jsonl", "--judge", "mock:yes", "--rubric", "rubric.json", "--budget", "1"), "--prices"),
         (("d.jsonl", "--judge", "none", "--rubric", "rubric.json", "--min-coverage", "0.5"), "--missing skip"),
         (("d.jsonl", "--judge", "none", "--rubric", "rubric.json", "--aggregation", "rar"), "--weight-default"),

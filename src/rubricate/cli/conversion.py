@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from rubricate.cli.summary import counted
 from rubricate.errors import ConfigError, FormatError
 from rubricate.rubrics.formats import convert, formats
 
@@ -35,4 +36,4 @@ def run_convert(source: Path, target: Path, read_as: str, write_as: str, *, loss
     for kind, count in counts.items():
         if count > SHOWN:
             print(f"note ({kind}): {count - SHOWN} more of this kind", file=sys.stderr)
-    print(f"{done.count} rubrics read as {done.read_as}, written as {done.written_as} to {target}")
+    print(f"{counted(done.count, 'rubric')} read as {done.read_as}, written as {done.written_as} to {target}")

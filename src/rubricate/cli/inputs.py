@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from rubricate.cli.records import as_text, row_key
+from rubricate.cli.records import row_key
 from rubricate.data.io import RUBRIC_COLUMNS, Row, read_rows, rollouts_from_row
 from rubricate.data.records import Rollout
 from rubricate.errors import FormatError
@@ -16,9 +16,6 @@ from rubricate.rubrics import Rubric, compose
 from rubricate.rubrics.formats import load_rubric, parse_rubric, rubric_from_row
 
 __all__ = ["Inputs", "Survey", "Unit"]
-
-PROMPT_OVERHEAD = 600
-"""Characters of a judge's own instructions in each call, for estimates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +42,6 @@ class Survey:
         rows, responses: lines and responses in them.
         code, model: criteria to be decided by code and by a model, over all responses.
         channels: names of all channels, in order of appearance.
-        calls, tokens: estimate of the calls of a model that judges `per_call` criteria a call, and of their prompt
-            tokens (characters / 4).
     """
 
     rows: int = 0
@@ -54,23 +49,14 @@ class Survey:
     code: int = 0
     model: int = 0
     channels: dict[str, None] = field(default_factory=dict[str, None])
-    calls: int = 0
-    tokens: int = 0
 
-    def add(self, unit: Unit, per_call: int | None) -> None:
-        """Take a response into account. `per_call` None means all criteria in one call, 0 no model at all."""
+    def add(self, unit: Unit) -> None:
+        """Take a response into account."""
         asked = [criterion for criterion in unit.rubric.criteria if criterion.verifier is None]
         self.responses += 1
         self.code += len(unit.rubric.criteria) - len(asked)
         self.model += len(asked)
         self.channels.update({c.channel: None for c in unit.rubric.criteria if c.channel is not None})
-        if not asked or per_call == 0:
-            return
-        calls = 1 if per_call is None else -(-len(asked) // per_call)
-        rollout = unit.rollout
-        shared = len(as_text(rollout.prompt)) + len(as_text(rollout.response)) + len(rollout.reference or "")
-        self.calls += calls
-        self.tokens += (calls * (shared + PROMPT_OVERHEAD) + sum(len(c.text) for c in asked)) // 4
 
 
 class Inputs:
@@ -120,11 +106,10 @@ class Inputs:
                 yield Unit(number, row.line, rollout, rubric, gold)
                 number += 1
 
-    def survey(self, per_call: int | None = 1, *, check: Callable[[Unit, str], None] | None = None) -> Survey:
+    def survey(self, *, check: Callable[[Unit, str], None] | None = None) -> Survey:
         """Read every row once: what does not fit is found before anything is spent.
 
         Args:
-            per_call: criteria a call of a model, for the estimate; see `Survey.add`.
             check: called with each response and the file's name; raises for what cannot be used.
 
         Raises FormatError for rows that cannot be read.
@@ -136,7 +121,7 @@ class Inputs:
                 check(unit, str(self.path))
             found.rows += unit.line != line
             line = unit.line
-            found.add(unit, per_call)
+            found.add(unit)
         return found
 
     def _rubric(self, row: Row) -> Rubric:

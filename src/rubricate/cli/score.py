@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rubricate.chat import ChatModel, Limited, Limiter, connect
 from rubricate.cli.checks import RubricCheck
+from rubricate.cli.estimate import Estimate, estimate
 from rubricate.cli.imports import import_code
 from rubricate.cli.inputs import Inputs, Survey, Unit
 from rubricate.cli.journal import Journal, journal_path
@@ -71,14 +72,6 @@ class ScoreOptions:
         """The mode asked for; by default `logprob` for local models, which reason badly, else `reasoned`."""
         return self.mode or ("logprob" if self.judge.startswith("local:") else "reasoned")
 
-    @property
-    def per_call(self) -> int | None:
-        """Criteria a call of a model, None for all, 0 where no model is asked."""
-        if self.judge == "none":
-            return 0
-        fixed = {"logprob": 1, "holistic": None, "likert": None}
-        return fixed.get(self.judge_mode, self.criteria_per_call)
-
 
 def run_score(options: ScoreOptions) -> int:
     """Score a file. Returns the exit code: 0, or 1 when some responses could not be scored.
@@ -98,13 +91,11 @@ def run_score(options: ScoreOptions) -> int:
     )
     _check_targets(options)
     stamp = _stamp(options.data)
-    judge = build_judge(
-        _model(options), mode=options.judge_mode, criteria_per_call=options.criteria_per_call, view=options.view
-    )
+    judge = _judge(options, _model(options))
     shared = (inputs.shared, inputs.rubric_path) if inputs.shared and inputs.rubric_path else None
-    survey = inputs.survey(options.per_call, check=RubricCheck(judge, aggregation, shared=shared))
+    survey = inputs.survey(check=RubricCheck(judge, aggregation, shared=shared))
     if options.dry_run:
-        print(table(_estimate(survey)))
+        print(table(_estimate(options, inputs, survey)))
         return 0
     reward = _reward_model(options, judge, aggregation, survey)
     began = time.monotonic()
@@ -144,18 +135,28 @@ def _aggregation(options: ScoreOptions) -> Aggregation:
     try:
         found = preset(name, **{key: value for key, value in given.items() if value is not None})
     except ConfigError as error:
-        if "give min_coverage" not in error.message:
-            raise
-        raise ConfigError(
-            f"--missing {options.missing} makes a number of failed judgements, and needs --min-coverage",
-            hint="as in --min-coverage 0.8: with less of the weight known a response has no reward",
-        ) from None
+        raise _in_options(error) from None
     if options.min_coverage is not None and found.missing not in ("skip", "pessimistic"):
         raise ConfigError(
             f"--min-coverage has no effect with --missing {found.missing}",
             hint="leave it out, or use --missing skip or --missing pessimistic",
         )
     return found
+
+
+def _in_options(error: ConfigError) -> ConfigError:
+    """The error with the command's options in place of the library's arguments."""
+    if "give min_coverage" in error.message:
+        return ConfigError(
+            "--missing skip and --missing pessimistic make a number of failed judgements, and need --min-coverage",
+            hint="as in --min-coverage 0.8: with less of the weight known a response has no reward",
+        )
+    names = {"missing": "--missing", "min_coverage": "--min-coverage", "response_failures": "--on-failure"}
+    names["weight_default"] = "--weight-default"
+    place, colon, rest = error.message.replace("Value error, ", "").partition(": ")
+    if colon and place in names:
+        return ConfigError(f"{names[place]}: {rest}")
+    return ConfigError(f"{place}{colon}{rest}", hint=error.hint)
 
 
 def _check_targets(options: ScoreOptions) -> None:
@@ -177,14 +178,23 @@ def _stamp(data: Path) -> tuple[int, int, int] | None:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _estimate(survey: Survey) -> list[tuple[str, str]]:
+def _judge(options: ScoreOptions, model: ChatModel | None) -> CriteriaJudge:
+    return build_judge(
+        model, mode=options.judge_mode, criteria_per_call=options.criteria_per_call, view=options.view
+    )
+
+
+def _estimate(options: ScoreOptions, inputs: Inputs, survey: Survey) -> list[tuple[str, str]]:
+    asked = Estimate()
+    if options.judge != "none":
+        asked = estimate(inputs, lambda model: _judge(options, model))
     return [
         ("rows", f"{survey.rows:,}"),
         ("responses", f"{survey.responses:,}"),
         ("checks by code", f"{survey.code:,}"),
         ("checks by the model", f"{survey.model:,}"),
-        ("calls", f"{survey.calls:,}"),
-        ("prompt tokens, about", f"{survey.tokens:,}"),
+        ("calls, without retries", f"{asked.calls:,}"),
+        ("prompt tokens, about", f"{asked.tokens:,}"),
     ]
 
 
