@@ -166,3 +166,14 @@ def test_a_thousand_rows_make_a_page_of_a_few_megabytes() -> None:
     assert page.count('<tr><th scope="row">') == 1000
     assert len(page.encode()) < 4_000_000
     assert "12 further responses" in page
+
+
+def test_a_rubric_for_several_prompts_has_a_table_for_each_named_by_its_prompt() -> None:
+    rows = [row(), row(prompt="Write <a poem>.", name="r2"), row("Again.", name="r3")]
+    page = render_page(rows, title="t")
+    assert page.count("<table") == 2
+    assert page.count("<summary>Prompt</summary>") == 2
+    assert re.findall(r"<h2[^>]*>(.*?)</h2>", page) == ["Write a letter.", "Write &lt;a poem&gt;."]
+    data = json.loads(next(text for attrs, text in Elements(page).scripts if "id" in attrs))
+    assert [(item["columns"], item["prompt"]) for item in data["rows"]] == [(0, 0), (0, 1), (0, 0)]
+    assert re.findall(r"<h2[^>]*>(.*?)</h2>", render_page([row()], title="t")) == ["letters"]

@@ -31,6 +31,10 @@ def test_a_judge_that_guesses_is_said_to_be_at_chance(tmp_path: Path) -> None:
     assert page.count("<section ") == 24
     assert page.count('<tr><th scope="row">') == 76
     assert "no better than chance" in page
+    assert "A rubric lists the criteria" in page
+    for label in ("unscored", "vetoed", "pairs in the gold order, by the code checks alone"):
+        assert f"<dt>{label}</dt>" in page
+    assert "-: unscored" in result.stdout
     assert "田中様" in page
 
 

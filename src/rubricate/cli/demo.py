@@ -20,12 +20,18 @@ from rubricate.judges import build_judge
 from rubricate.rewardmodels import RubricReward, aggregate
 from rubricate.rubrics import Rubric
 from rubricate.rubrics.formats import parse_rubric
-from rubricate.types import Reward, Verdict
+from rubricate.types import Reward, RewardStatus, Verdict
 
 __all__ = ["DemoRow", "run_demo", "score_demo"]
 
 AGGREGATION = "weighted"
 AT_ONCE = 8
+ABOUT = (
+    "A rubric lists the criteria for the responses to a prompt, and a gold label says whether a careful reader "
+    "finds a criterion met. The reward sums up the verdicts on a response by the criteria's weights, from 0 to 1; "
+    "beside it stands the reward that the gold labels would give."
+)
+"""What a newcomer needs to read the page."""
 LANGUAGES = {"en": "English", "de": "German", "ja": "Japanese"}
 
 
@@ -146,7 +152,7 @@ def _rewards(rows: Sequence[DemoRow]) -> str:
         veto = "v" if row.reward.vetoed_by else " "
         lines.setdefault(row.prompt, []).append(f"{value}{veto}({gold})")
     width = max(len(name) for name in lines)
-    head = f"{'prompt'.ljust(width)}  reward of each response (by gold labels); v: vetoed"
+    head = f"{'prompt'.ljust(width)}  reward of each response (by gold labels); v: vetoed, -: unscored"
     return "\n".join([head, *(f"{name.ljust(width)}  {'  '.join(cells)}" for name, cells in lines.items())])
 
 
@@ -202,7 +208,10 @@ class _Findings:
                 _figure("model: balanced accuracy", self.model.balanced),
                 _figure("model: AUC", self.model.auc),
             ]
-        return [*figures, _figure("pairs in the gold order", self.order)]
+        figures.append(_figure("pairs in the gold order", self.order))
+        if self.model is not None:
+            figures.append(_figure("pairs in the gold order, by the code checks alone", self.code_order))
+        return figures
 
 
 def _agreement(rows: Sequence[DemoRow], *, code: bool) -> Agreement:
@@ -227,12 +236,17 @@ def _write_page(path: Path, rows: Sequence[DemoRow], findings: _Findings, tally:
         )
         for row in rows
     )
-    figures = [Figure("responses", str(tally.rows)), Figure("mean reward ± standard error", str(tally.reward))]
+    figures = [
+        Figure("responses", str(tally.rows)),
+        Figure("unscored", str(tally.rows - tally.scored)),
+        Figure("vetoed", str(tally.statuses[RewardStatus.VETOED.value])),
+        Figure("mean reward ± standard error", str(tally.reward)),
+    ]
     by = findings.judge or "verifiers alone"
     write_page(
         path,
         pages,
         title=f"rubricate demo: {tally.rows} responses, judged by code and {by}",
         figures=[*figures, *findings.figures()],
-        notes=findings.words(),
+        notes=[ABOUT, *findings.words()],
     )

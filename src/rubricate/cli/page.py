@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -98,7 +99,6 @@ class _Section:
     columns: list[_Column]
     rows: list[_Row] = field(default_factory=list[_Row])
     has_gold_value: bool = False
-    prompts: set[str] = field(default_factory=set[str])
 
 
 def render_page(
@@ -110,7 +110,7 @@ def render_page(
     footer: str = "Made by rubricate.",
     left_out: int = 0,
 ) -> str:
-    """The page as HTML. Rows with the same rubric (and kind of verdict) share a table, in order of appearance.
+    """The page as HTML. Rows with the same prompt, rubric and kind of verdict share a table; in order of appearance.
 
     Args:
         rows: the scored responses; a few thousand at most, a browser has to show them.
@@ -160,20 +160,21 @@ class _Builder:
     def __init__(self) -> None:
         self.data: dict[str, list[Any]] = {"rows": [], "columns": [], "prompts": []}
         self.has_gold = False
-        self._sections: dict[tuple[str, bool], tuple[int, _Section]] = {}
+        self._sections: dict[tuple[str, bool, str], tuple[int, _Section]] = {}
+        self._columns: dict[tuple[str, bool], tuple[int, list[_Column]]] = {}
         self._prompts: dict[str, int] = {}
 
     def add(self, row: PageRow) -> None:
-        key = (row.rubric.fingerprint, row.reward.overall is not None)
-        if key not in self._sections:
+        judged = row.rubric.fingerprint, row.reward.overall is not None
+        key = (*judged, row.prompt)
+        if judged not in self._columns:
             columns = _columns(row)
-            self._sections[key] = (
-                len(self.data["columns"]),
-                _Section(row.rubric.id or _excerpt(row.prompt), row.prompt, row.language, columns),
-            )
+            self._columns[judged] = len(self.data["columns"]), columns
             self.data["columns"].append([{"id": c.id, "text": c.text, "about": c.about} for c in columns])
-        place, section = self._sections[key]
-        section.prompts.add(row.prompt)
+        place, columns = self._columns[judged]
+        if key not in self._sections:
+            self._sections[key] = place, _Section(row.rubric.id, row.prompt, row.language, columns)
+        _, section = self._sections[key]
         section.has_gold_value |= row.gold_value is not None
         self.has_gold |= row.gold is not None
         index = len(self.data["rows"])
@@ -193,10 +194,10 @@ class _Builder:
         )
 
     def finish(self) -> list[_Section]:
-        for _, section in self._sections.values():
-            if len(section.prompts) > 1:  # a rubric for many prompts: the rows' details name theirs
-                section.prompt = ""
-                section.language = ""
+        tables = Counter(place for place, _ in self._sections.values())
+        for place, section in self._sections.values():
+            if not section.title or tables[place] > 1:  # a rubric for many prompts does not tell them apart
+                section.title = _excerpt(section.prompt) or "(empty prompt)"
         return [section for _, section in self._sections.values()]
 
     def _prompt(self, text: str) -> int:
