@@ -197,14 +197,15 @@ def test_a_disk_that_fills_up_leaves_nothing_behind(
     assert copies(cache) == []
 
 
-def test_a_broken_copy_is_made_again(tmp_path: Path, cache: Path, make_gguf: Make) -> None:
+@pytest.mark.parametrize("name", ["model.safetensors", "chat_template.jinja"])
+def test_a_broken_copy_is_made_again(name: str, tmp_path: Path, cache: Path, make_gguf: Make) -> None:
     path = make_gguf(tmp_path / "tiny.gguf")
     opened(path)
-    weights = gguf_copy(path) / "model.safetensors"
-    good = weights.read_bytes()
-    weights.write_bytes(good[:100])
+    file = gguf_copy(path) / name
+    good = file.read_bytes()
+    file.unlink() if name.startswith("chat") else file.write_bytes(good[:100])
     opened(path)
-    assert weights.read_bytes() == good
+    assert file.read_bytes() == good
     assert copies(cache) == [gguf_copy(path).name]
 
 

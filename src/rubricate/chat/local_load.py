@@ -145,7 +145,10 @@ def _load_gguf(path: Path, dtype: torch.dtype) -> tuple[CausalModel, ChatTokeniz
     copy = gguf_copy(path)
     if copy.is_dir():
         try:
-            return _load_folder(copy, dtype)
+            model, tokenizer = _load_folder(copy, dtype)
+            if tokenizer.chat_template:
+                return model, tokenizer
+            raise ValueError("there is no chat template")  # a file of the copy is lost, or never was: see anew
         except Exception as error:  # safetensors and tokenizers have exceptions of their own
             _LOG.warning("the converted copy %s is unreadable (%s); converting again", copy, error)
             shutil.rmtree(copy, ignore_errors=True)

@@ -81,7 +81,10 @@ def resolve(spec: str, adapter: str | None = None) -> Source:
 
 def _smollm2() -> Path:
     """The GGUF file in the package, found without importing it: its import needs llama.cpp."""
-    found = importlib.util.find_spec(_SMOLLM2_PACKAGE.replace("-", "_"))
+    try:
+        found = importlib.util.find_spec(_SMOLLM2_PACKAGE.replace("-", "_"))
+    except (ImportError, ValueError):  # import hooks may refuse it, or something may sit in its place
+        found = None
     places = list(found.submodule_search_locations or ()) if found is not None else []
     files = [file for place in places for file in sorted(Path(place).glob("*.gguf"))]
     if not files:
