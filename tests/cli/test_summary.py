@@ -99,3 +99,10 @@ def test_refused_calls_are_explained_by_what_failed_before() -> None:
     assert tally.reasons() == ["infrastructure: circuit_open: 8 calls in a row failed"]
     tally.add(unscored(FailureKind.SERVER, "no connection"), 2)
     assert tally.reasons()[0] == "infrastructure: circuit_open: no connection"
+
+
+def test_the_last_error_is_what_is_told_of_refused_calls() -> None:
+    tally = Tally()
+    message = "8 calls failed; calls are refused (the last error was: no connection)\n  hint: start it"
+    tally.add(unscored(FailureKind.CIRCUIT_OPEN, message), 1)
+    assert tally.reasons() == ["infrastructure: circuit_open: no connection", "  hint: start it"]

@@ -110,7 +110,7 @@ def render_page(
     footer: str = "Made by rubricate.",
     left_out: int = 0,
 ) -> str:
-    """The page as HTML. Rows with the same prompt, rubric and kind of verdict share a table; in order of appearance.
+    """The page as HTML. Rows with the same prompt, rubric and kind of verdict share a table, by first appearance.
 
     Args:
         rows: the scored responses; a few thousand at most, a browser has to show them.

@@ -125,9 +125,12 @@ class Tally:
         lines: list[str] = []
         for name in sorted(self.unscored):
             message = self.messages[name]
-            if name.endswith(FailureKind.CIRCUIT_OPEN.value):
+            refused = name.endswith(FailureKind.CIRCUIT_OPEN.value)
+            if refused:
                 message = self.messages.get(_SERVER, message)  # what made the calls fail, before they were refused
             said, _, hint = message.partition(_HINT)
+            if refused:
+                said = said.partition(_LAST)[2].removesuffix(")") or said
             lines.append(f"{name}: {_shortened(said)}")
             if hint:
                 lines.append(f"  hint: {_shortened(hint)}")
@@ -147,6 +150,8 @@ class Tally:
         return lines
 
 
+_LAST = "the last error was: "
+"""What follows this in the refusal of a call is why calls are refused."""
 _HINT = "\n  hint: "
 _SERVER = f"{FailureCause.INFRASTRUCTURE.value}: {FailureKind.SERVER.value}"
 
