@@ -79,6 +79,7 @@ class Engine:
         self.deadline = deadline
         self.concurrency = concurrency
         self._ready: OrderedDict[str, _Prepared] = OrderedDict()
+        self._silent = False
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_ready": OrderedDict()}
@@ -105,7 +106,7 @@ class Engine:
                 refused.append(reward)
         if refused:
             raise _unscored(refused[0], len(refused), len(rows))
-        _warn_of_silence(list(rewards.values()))
+        self._warn_of_silence(list(rewards.values()))
         return [rewards[index] for index in range(len(rows))]
 
     async def stream(self, rows: Iterable[Row]) -> AsyncGenerator[tuple[int, Reward], None]:
@@ -216,6 +217,18 @@ class Engine:
             log.warning("judge %s has no fingerprint: %s", self.judge.name, error)
             return ""
 
+    def _warn_of_silence(self, rewards: Sequence[Reward]) -> None:
+        """A call that scored nothing says why, once until one does: in a run nobody looks at each reward's failure."""
+        failures = [reward.failure for reward in rewards if reward.value is None and reward.failure is not None]
+        silent = bool(failures) and len(failures) == len(rewards)
+        if silent and not self._silent:
+            # An open circuit only repeats what went wrong before it.
+            first = next((why for why in failures if why.kind is not FailureKind.CIRCUIT_OPEN), failures[0])
+            log.warning(
+                "none of %d responses could be scored; %s: %s", len(rewards), first.kind.value, first.message
+            )
+        self._silent = silent
+
     def _too_late(self) -> str:
         return f"not judged within the deadline of {self.deadline:g} s"
 
@@ -269,15 +282,6 @@ class Engine:
         plan = make_plan(self.options, whole)
         plan = replace(plan, floor=floor_of(self.options, plan))
         return _Prepared(whole, plan, self.channels.parts(whole, plan))
-
-
-def _warn_of_silence(rewards: Sequence[Reward]) -> None:
-    """A call that scored nothing says so and why: in a training run nobody looks at each reward's failure."""
-    failures = [reward.failure for reward in rewards if reward.value is None and reward.failure is not None]
-    if failures and len(failures) == len(rewards):
-        # An open circuit only repeats what went wrong before it.
-        first = next((why for why in failures if why.kind is not FailureKind.CIRCUIT_OPEN), failures[0])
-        log.warning("none of %d responses could be scored; %s: %s", len(rewards), first.kind.value, first.message)
 
 
 def _unscored(first: Reward, count: int, of: int) -> UnscoredError:

@@ -20,6 +20,8 @@ def test_a_call_that_scores_nothing_says_so_and_why(caplog: pytest.LogCaptureFix
     reward.score_batch([Rollout("p", "a"), Rollout("p", "b")])
     assert "none of 2 responses could be scored; server: " in caplog.text
     assert "scripted failure" in caplog.text
+    reward.score(Rollout("p", "c"))
+    assert len(caplog.records) == 1  # said once, not for every call
 
 
 def test_a_judge_that_returns_something_else_is_a_failure() -> None:

@@ -152,8 +152,9 @@ def _load_gguf(path: Path, dtype: torch.dtype) -> tuple[CausalModel, ChatTokeniz
         except Exception as error:  # safetensors and tokenizers have exceptions of their own
             _LOG.warning("the converted copy %s is unreadable (%s); converting again", copy, error)
             shutil.rmtree(copy, ignore_errors=True)
-    if importlib.util.find_spec("gguf") is None:  # transformers reads the file with it
-        raise MissingExtraError("gguf", extra="local")
+    for package in ("gguf", "accelerate"):  # transformers reads the file with them
+        if importlib.util.find_spec(package) is None:
+            raise MissingExtraError(package, extra="local")
     tokenizers = cast("_Tokenizers", transformers.AutoTokenizer)
     place = str(path.parent)
     tokenizer = tokenizers.from_pretrained(place, gguf_file=path.name, local_files_only=True)

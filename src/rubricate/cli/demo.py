@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rubricate.chat import ChatModel
+from rubricate.chat import ChatModel, connect
 from rubricate.cli.agreement import Agreement, Interval, Labelled, agreement, in_words, rank_agreement
 from rubricate.cli.page import Figure, PageRow, write_page
+from rubricate.cli.preflight import load_in_process
 from rubricate.cli.progress import progress
 from rubricate.cli.records import as_text, reward_record, write_records
 from rubricate.cli.summary import Tally, table
@@ -103,8 +104,10 @@ async def score_demo(judge: ChatModel | str | None, samples: Sequence[Sample] | 
     """The demo data (or other samples), scored by verifiers and, unless `judge` is None, by the model."""
     chosen = load_demo() if samples is None else samples
     rubrics = [_rubric(sample, code_only=judge is None) for sample in chosen]
+    model = None if judge is None else connect(judge)
+    await load_in_process(model)
     reward = RubricReward(
-        build_judge(judge, mode="logprob"),
+        build_judge(model, mode="logprob"),
         aggregation=AGGREGATION,
         channels=_channels(rubrics),
         deadline=None,

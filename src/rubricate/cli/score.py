@@ -17,6 +17,7 @@ from rubricate.cli.imports import import_code
 from rubricate.cli.inputs import Inputs, Survey, Unit
 from rubricate.cli.journal import Journal, journal_path
 from rubricate.cli.page import Figure, PageRow, write_page
+from rubricate.cli.preflight import load_in_process
 from rubricate.cli.progress import progress
 from rubricate.cli.records import as_text, parse_reward, reward_record, write_records
 from rubricate.cli.scoring import Scored, score_units
@@ -91,12 +92,14 @@ def run_score(options: ScoreOptions) -> int:
     )
     _check_targets(options)
     stamp = _stamp(options.data)
-    judge = _judge(options, _model(options))
+    model = _model(options)
+    judge = _judge(options, model)
     shared = (inputs.shared, inputs.rubric_path) if inputs.shared and inputs.rubric_path else None
     survey = inputs.survey(check=RubricCheck(judge, aggregation, shared=shared))
     if options.dry_run:
         print(table(_estimate(options, inputs, survey)))
         return 0
+    asyncio.run(load_in_process(model))
     reward = _reward_model(options, judge, aggregation, survey)
     began = time.monotonic()
     with Journal(journal_path(options.out), _settings(options, inputs, reward), restart=options.restart) as journal:
