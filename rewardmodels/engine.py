@@ -218,7 +218,7 @@ class Engine:
             return ""
 
     def _warn_of_silence(self, rewards: Sequence[Reward]) -> None:
-        """A call that scored nothing says why, once until one does: in a run nobody looks at each reward's failure."""
+        """A call that scored nothing says why, once until one scores: nobody looks at each reward's failure."""
         failures = [reward.failure for reward in rewards if reward.value is None and reward.failure is not None]
         silent = bool(failures) and len(failures) == len(rewards)
         if silent and not self._silent:
