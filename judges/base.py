@@ -6,6 +6,7 @@ import abc
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypedDict
 
 from rubricate.chat.base import ChatModel, Message
 from rubricate.data.records import Rollout
@@ -29,7 +30,7 @@ from rubricate.prompts import Prompt
 from rubricate.rubrics import Criterion, Rubric
 from rubricate.types import RESPONSE_KINDS, Failure, FailureCause, FailureKind, Judgement, Verdict, fingerprint
 
-__all__ = ["CriteriaJudge", "Material", "ModelJudge", "failure_of"]
+__all__ = ["CriteriaJudge", "Material", "ModelJudge", "Shown", "failure_of"]
 
 log = logging.getLogger(__name__)
 
@@ -119,6 +120,15 @@ class Material:
     def values(self) -> dict[str, str]:
         """As template values."""
         return {"task": self.task, "reference": self.reference, "response": self.response}
+
+
+class Shown(TypedDict, total=False):
+    """Options of every judge that asks a model: what it sees, and how. `ModelJudge` says what they mean."""
+
+    view: str | View
+    show_reference: bool
+    run_key: str
+    max_chars: int | None
 
 
 class ModelJudge(CriteriaJudge):

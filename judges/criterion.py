@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Unpack
 
 from rubricate.chat.base import ChatModel, ChatRequest, Completion
 from rubricate.data.records import Rollout
 from rubricate.errors import AnswerError, ChatError, ConfigError, ParseError, RubricateError
-from rubricate.judges.base import ModelJudge, failure, failure_of
+from rubricate.judges.base import ModelJudge, Shown, failure, failure_of
 from rubricate.judges.reply import Answer, Question, question_of, read_reply, reply_schema
-from rubricate.judges.view import View
 from rubricate.prompts import Prompt, load_prompt
 from rubricate.rubrics import Criterion, Rubric
 from rubricate.types import Failure, FailureKind, Judgement, Usage, Verdict
@@ -36,12 +36,15 @@ class CriterionJudge(ModelJudge):
     again, alone, on the same prefix; what was answered is kept. What stays unreadable is a failed verdict.
 
     Args:
+        shown: what the judge sees and how; see `Shown`.
         criteria_per_call: k, or None for all criteria in one call. One call a criterion discriminates best and, on
             a shared prefix, costs little more.
         max_attempts: calls that one criterion takes part in at most, the first included.
         max_tokens: tokens for a reply with one criterion; each further criterion adds `tokens_per_criterion`.
         json_schema: constrain decoding to the reply's schema where the back end can. The reply is parsed and
             checked all the same, and a re-ask goes without.
+        closing_list: a reply must close with its verdicts once more, or it counts as cut and is asked for again.
+            Turn it off for a prompt of your own that asks for another reply.
         temperature, seed: sampling parameters of the judge.
         sample: index of this judge among repeated ones, so that caches keep their answers apart.
     """
@@ -51,27 +54,18 @@ class CriterionJudge(ModelJudge):
         model: ChatModel,
         *,
         prompt: Prompt | None = None,
-        view: str | View = "final",
-        show_reference: bool = True,
-        run_key: str = "rubricate",
-        max_chars: int | None = None,
         criteria_per_call: int | None = 1,
         max_attempts: int = 4,
         max_tokens: int = 400,
         tokens_per_criterion: int = 150,
         json_schema: bool = True,
+        closing_list: bool = True,
         temperature: float = 0.0,
         seed: int | None = None,
         sample: int = 0,
+        **shown: Unpack[Shown],
     ) -> None:
-        super().__init__(
-            model,
-            prompt or load_prompt("criterion_judge"),
-            view=view,
-            show_reference=show_reference,
-            run_key=run_key,
-            max_chars=max_chars,
-        )
+        super().__init__(model, prompt or load_prompt("criterion_judge"), **shown)
         if criteria_per_call is not None and criteria_per_call < 1:
             raise ConfigError(f"criteria_per_call is {criteria_per_call}", hint="use 1 or more, or None for all")
         if max_attempts < 1:
@@ -81,6 +75,7 @@ class CriterionJudge(ModelJudge):
         self.max_tokens = max_tokens
         self.tokens_per_criterion = tokens_per_criterion
         self.json_schema = json_schema
+        self.closing_list = closing_list
         self.temperature = temperature
         self.seed = seed
         self.sample = sample
@@ -88,7 +83,7 @@ class CriterionJudge(ModelJudge):
     def identity(self) -> dict[str, object]:
         """Adds the options of this judge."""
         names = ("criteria_per_call", "max_attempts", "max_tokens", "tokens_per_criterion")
-        names += ("json_schema", "temperature", "seed", "sample")
+        names += ("json_schema", "closing_list", "temperature", "seed", "sample")
         return super().identity() | {name: getattr(self, name) for name in names}
 
     def check(self, rubric: Rubric) -> None:
@@ -156,7 +151,9 @@ class CriterionJudge(ModelJudge):
         if isinstance(reply, ChatError):
             return _Round({}, {question.label: failure_of(reply) for question in batch}, Usage())
         try:
-            answers, failures = read_reply(reply.require_text(self.model.name), batch, quoted)
+            answers, failures = read_reply(
+                reply.require_text(self.model.name), batch, quoted, closing_list=self.closing_list
+            )
         except (AnswerError, ParseError) as error:
             why = failure_of(error)
             return _Round({}, {question.label: why for question in batch}, reply.usage)
@@ -205,5 +202,5 @@ def _complaint(why: Failure) -> str:
         FailureKind.LENGTH: "it was too long; keep the reason to one sentence",
         FailureKind.AMBIGUOUS: "its verdicts contradicted one another",
         FailureKind.OUT_OF_RANGE: "its verdict was not one of the allowed ones",
-        FailureKind.INCOMPLETE: "it left out this criterion",
+        FailureKind.INCOMPLETE: 'it left out this criterion, or did not close with "final"',
     }.get(why.kind, "it was not the JSON object that was asked for")

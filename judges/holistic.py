@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Unpack
 
 from rubricate.chat.base import ChatModel, ChatRequest
 from rubricate.data.records import Rollout
 from rubricate.errors import AnswerError, ChatError, ConfigError, ParseError, RubricateError
-from rubricate.judges.base import ModelJudge, failure_of
+from rubricate.judges.base import ModelJudge, Shown, failure_of
 from rubricate.judges.parsing import find_json, parse_score
-from rubricate.judges.view import View
 from rubricate.narrow import as_object
 from rubricate.prompts import Prompt, load_prompt
 from rubricate.rubrics import Criterion, Polarity, Rubric
@@ -34,6 +34,7 @@ class HolisticJudge(ModelJudge):
     verdicts on single criteria. Criteria with a verifier are shown like the others.
 
     Args:
+        shown: what the judge sees and how; see `Shown`.
         max_attempts: calls at most, the first included; an unreadable rating is asked for again.
         max_tokens: tokens for reason and rating.
     """
@@ -45,24 +46,14 @@ class HolisticJudge(ModelJudge):
         model: ChatModel,
         *,
         prompt: Prompt | None = None,
-        view: str | View = "final",
-        show_reference: bool = True,
-        run_key: str = "rubricate",
-        max_chars: int | None = None,
         max_attempts: int = 4,
         max_tokens: int = 500,
         temperature: float = 0.0,
         seed: int | None = None,
         sample: int = 0,
+        **shown: Unpack[Shown],
     ) -> None:
-        super().__init__(
-            model,
-            prompt or load_prompt("holistic_judge"),
-            view=view,
-            show_reference=show_reference,
-            run_key=run_key,
-            max_chars=max_chars,
-        )
+        super().__init__(model, prompt or load_prompt("holistic_judge"), **shown)
         if max_attempts < 1:
             raise ConfigError(f"max_attempts is {max_attempts}", hint="use 1 or more")
         self.max_attempts = max_attempts

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Unpack
 
 from rubricate.chat.base import ChatModel, ChatRequest, Completion, Finish, TokenLogprob
 from rubricate.data.records import Rollout
 from rubricate.errors import ChatError, RubricateError
-from rubricate.judges.base import ModelJudge, failure, failure_of
-from rubricate.judges.view import View
+from rubricate.judges.base import ModelJudge, Shown, failure, failure_of
 from rubricate.prompts import Prompt, load_prompt
 from rubricate.rubrics import BinaryScale, Criterion
 from rubricate.types import Failure, FailureKind, Judgement, Usage, Verdict
@@ -71,6 +71,7 @@ class LogprobJudge(ModelJudge):
     asked this way; others are failed verdicts (`build_judge` routes them to a reasoned judge).
 
     Args:
+        shown: what the judge sees and how; see `Shown`.
         max_outside: largest share of probability outside yes and no, in [0, 1]; above it the verdict failed
             with kind `low_mass`.
         top_logprobs: alternatives to ask for; servers allow 20 as a rule.
@@ -83,22 +84,12 @@ class LogprobJudge(ModelJudge):
         model: ChatModel,
         *,
         prompt: Prompt | None = None,
-        view: str | View = "final",
-        show_reference: bool = True,
-        run_key: str = "rubricate",
-        max_chars: int | None = None,
         max_outside: float = 0.5,
         top_logprobs: int = 20,
         prefill: str = "Answer:",
+        **shown: Unpack[Shown],
     ) -> None:
-        super().__init__(
-            model,
-            prompt or load_prompt("logprob_judge"),
-            view=view,
-            show_reference=show_reference,
-            run_key=run_key,
-            max_chars=max_chars,
-        )
+        super().__init__(model, prompt or load_prompt("logprob_judge"), **shown)
         self.max_outside = max_outside
         self.top_logprobs = top_logprobs
         self.prefill = prefill

@@ -141,11 +141,14 @@ def _verdict_schema(question: Question) -> dict[str, object]:
 
 
 def read_reply(
-    reply: str, batch: Sequence[Question], quoted: Sequence[str] = ()
+    reply: str, batch: Sequence[Question], quoted: Sequence[str] = (), *, closing_list: bool = True
 ) -> tuple[dict[str, Answer], dict[str, Failure]]:
     """Answers by label, and for every other label why there is none.
 
-    `quoted` are the texts that the judge was shown; longer passages copied from them are not its verdicts.
+    Args:
+        quoted: the texts that the judge was shown; longer passages copied from them are not its verdicts.
+        closing_list: a reply without one has no verdicts: it may have been cut, whatever the server says.
+
     Raises ParseError when nothing in the reply can be used.
     """
     labels = [question.label for question in batch]
@@ -169,6 +172,8 @@ def read_reply(
             failures[label] = _failed(FailureKind.AMBIGUOUS, f"contradictory verdicts on {label}")
         elif label not in raws:
             failures[label] = _failed(FailureKind.INCOMPLETE, f"no usable verdict on {label}")
+        elif closing is None and closing_list:
+            failures[label] = _failed(FailureKind.INCOMPLETE, "the reply does not close with its verdicts")
         elif closing is not None and not _agrees(closing.get(label), raws[label], question):
             failures[label] = _failed(FailureKind.AMBIGUOUS, f"the closing list disagrees on {label}")
         else:
@@ -182,7 +187,7 @@ def _failed(kind: FailureKind, message: str) -> Failure:
 
 
 def _closing(reply: str, labels: Sequence[str]) -> dict[str, object] | None:
-    """The closing list, or None where the reply has none (a reply in another shape, read by the parser alone).
+    """The closing list, or None where the reply has none.
 
     It may be a bare list in order, or, for one criterion, a bare verdict. One that cannot be read agrees with none.
     """

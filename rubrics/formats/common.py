@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from pydantic import ValidationError
 
@@ -16,14 +17,17 @@ from rubricate.rubrics.formats.base import Place
 from rubricate.rubrics.rubric import Group, Rubric
 
 __all__ = [
+    "Listing",
     "assign_ids",
     "build_criterion",
     "build_rubric",
     "check_weights",
+    "holds_items",
     "label",
     "note_polarity",
     "number",
     "objects_at",
+    "open_listing",
     "optional_text",
     "own_id",
     "record_id",
@@ -38,6 +42,42 @@ Item = Mapping[str, object]
 
 
 # Reading parts of a record
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A rubric that is a list of items, alone or in a record: the items, where the list stands, and the rest."""
+
+    items: list[Item]
+    where: Place
+    rubric_id: str
+    metadata: dict[str, object]
+
+    @property
+    def places(self) -> list[Place]:
+        """Where each item stands."""
+        return [self.where.at(index) for index in range(len(self.items))]
+
+
+def open_listing(value: object, place: Place, *, field: str, id_field: str) -> Listing:
+    """A list of items, or a record that has one in `field`. Raises FormatError for anything else."""
+    record = as_object(value)
+    if record is None:
+        return Listing(objects_at(value, place), place, "", {})
+    if field not in record:
+        raise place.at(field).error("this field is missing", hint=f"fields here: {', '.join(record) or 'none'}")
+    where = place.at(field)
+    rubric_id, metadata = record_id({name: item for name, item in record.items() if name != field}, id_field)
+    return Listing(objects_at(record[field], where), where, rubric_id, metadata)
+
+
+def holds_items(record: Item, field: str, is_item: Callable[[Item], bool]) -> bool:
+    """Whether a record has a list in `field` with such an item in it; an empty list is one too."""
+    listed = as_array(record.get(field))
+    if listed is None:
+        return False
+    items = [as_object(item) for item in listed]
+    return not listed or any(item is not None and is_item(item) for item in items)
 
 
 def objects_at(value: object, place: Place, what: str = "criteria") -> list[Item]:

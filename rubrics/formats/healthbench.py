@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rubricate.narrow import as_array, as_object
+from rubricate.narrow import as_array
 from rubricate.rubrics.criterion import Criterion, Polarity
 from rubricate.rubrics.formats.base import Format, Options, Place
 from rubricate.rubrics.formats.common import (
@@ -16,10 +16,10 @@ from rubricate.rubrics.formats.common import (
     build_criterion,
     build_rubric,
     check_weights,
+    holds_items,
     note_polarity,
-    objects_at,
+    open_listing,
     own_id,
-    record_id,
     signed,
     text_at,
     with_id,
@@ -40,33 +40,19 @@ def _is_item(item: Mapping[str, object]) -> bool:
 
 
 def _is_record(record: Mapping[str, object]) -> bool:
-    listed = as_array(record.get("rubrics"))
-    if listed is None:
-        return False
-    items = [as_object(item) for item in listed]
-    return not listed or any(item is not None and _is_item(item) for item in items)
+    return holds_items(record, "rubrics", _is_item)
 
 
 def _parse(value: object, place: Place, options: Options) -> Rubric:
-    record = as_object(value)
-    if record is None:
-        items, where = objects_at(value, place), place
-        rubric_id, metadata = "", dict[str, object]()
-    else:
-        if "rubrics" not in record:
-            hint = f"fields here: {', '.join(record) or 'none'}"
-            raise place.at("rubrics").error("this field is missing", hint=hint)
-        where = place.at("rubrics")
-        items = objects_at(record["rubrics"], where)
-        rubric_id, metadata = record_id({k: v for k, v in record.items() if k != "rubrics"}, "prompt_id")
-    places = [where.at(index) for index in range(len(items))]
+    listing = open_listing(value, place, field="rubrics", id_field="prompt_id")
+    items, places = listing.items, listing.places
     points = check_weights(items, places, "points", negative=True)
     ids = assign_ids([own_id(item, at) for item, at in zip(items, places, strict=True)], [None] * len(items))
     criteria = [
         _criterion(item, at, name, weight)
         for item, at, name, weight in zip(items, places, ids, points, strict=True)
     ]
-    return build_rubric(where, criteria, rubric_id=rubric_id, metadata=metadata)
+    return build_rubric(listing.where, criteria, rubric_id=listing.rubric_id, metadata=listing.metadata)
 
 
 def _criterion(item: Mapping[str, object], place: Place, name: str, points: float) -> Criterion:

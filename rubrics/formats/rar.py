@@ -12,7 +12,6 @@ import re
 from collections.abc import Mapping, Sequence
 
 from rubricate.errors import ConfigError
-from rubricate.narrow import as_array, as_object
 from rubricate.rubrics.criterion import Criterion, Importance, Polarity
 from rubricate.rubrics.formats.base import Format, Options, Place
 from rubricate.rubrics.formats.common import (
@@ -20,12 +19,12 @@ from rubricate.rubrics.formats.common import (
     build_criterion,
     build_rubric,
     check_weights,
+    holds_items,
     note_polarity,
     number,
-    objects_at,
+    open_listing,
     optional_text,
     own_id,
-    record_id,
     signed,
     text_at,
     with_id,
@@ -72,28 +71,13 @@ def _is_item(item: Mapping[str, object]) -> bool:
 
 
 def _is_record(record: Mapping[str, object]) -> bool:
-    listed = as_array(record.get("rubric"))
-    if listed is None:
-        return False
-    items = [as_object(item) for item in listed]
-    return not listed or any(item is not None and _is_item(item) for item in items)
+    return holds_items(record, "rubric", _is_item)
 
 
 def _parse(value: object, place: Place, options: Options) -> Rubric:
     table = _table(options)
-    record = as_object(value)
-    if record is None:
-        items, where = objects_at(value, place), place
-        rubric_id, metadata = "", dict[str, object]()
-    else:
-        if "rubric" not in record:
-            raise place.at("rubric").error(
-                "this field is missing", hint=f"fields here: {', '.join(record) or 'none'}"
-            )
-        where = place.at("rubric")
-        items = objects_at(record["rubric"], where)
-        rubric_id, metadata = record_id({k: v for k, v in record.items() if k != "rubric"}, "id")
-    places = [where.at(index) for index in range(len(items))]
+    listing = open_listing(value, place, field="rubric", id_field="id")
+    items, places = listing.items, listing.places
     weights = check_weights(items, places, "weight", negative=True)
     titles = [optional_text(item, "title", at) for item, at in zip(items, places, strict=True)]
     ids = assign_ids([own_id(item, at) for item, at in zip(items, places, strict=True)], titles)
@@ -102,8 +86,8 @@ def _parse(value: object, place: Place, options: Options) -> Rubric:
         for item, at, name, weight in zip(items, places, ids, weights, strict=True)
     ]
     if table is not None:
-        criteria = _by_category(criteria, weights, table, where)
-    return build_rubric(where, criteria, rubric_id=rubric_id, metadata=metadata)
+        criteria = _by_category(criteria, weights, table, listing.where)
+    return build_rubric(listing.where, criteria, rubric_id=listing.rubric_id, metadata=listing.metadata)
 
 
 def _table(options: Options) -> Mapping[Importance, float] | None:

@@ -43,9 +43,30 @@ async def test_a_closing_verdict_in_any_form_must_agree(final: object) -> None:
     assert verdict.failure is not None and verdict.failure.kind is FailureKind.AMBIGUOUS
 
 
-@pytest.mark.parametrize("final", ["met", ["met"], "Met.", {"C1": "met"}, None])
+@pytest.mark.parametrize("final", ["met", ["met"], "Met.", {"C1": "met"}])
 async def test_a_closing_verdict_in_another_form_may_agree(final: object) -> None:
     assert (await judged(said("met", final=final))).verdicts[0].score == 1.0
+
+
+CUT = [
+    '{"verdicts": [{"id": "C1", "reason": "It is no',
+    said("met"),
+    said("met")[:-3],
+    said("met", final=None),
+    "C1: met",
+]
+
+
+@pytest.mark.parametrize("reply", CUT)
+async def test_a_reply_that_does_not_close_may_have_been_cut(reply: str) -> None:
+    (verdict,) = (await judged(reply)).verdicts
+    assert verdict.score is None
+
+
+async def test_a_prompt_of_ones_own_may_do_without_the_closing_list() -> None:
+    judge = CriterionJudge(MockModel("C1: met"), closing_list=False)
+    assert (await judge.judge(ROLLOUT, ONE)).verdicts[0].score == 1.0
+    assert judge.fingerprint != CriterionJudge(MockModel("C1: met")).fingerprint
 
 
 @pytest.mark.parametrize(("value", "closing", "score"), [("7", "7", 0.7), (7, "7/10", 0.7), ("7", 8, None)])
@@ -80,7 +101,7 @@ async def test_the_closing_verdict_may_be_any_level_as_it_is_spelled(name: str) 
 
 async def test_a_level_called_not_applicable_is_a_level() -> None:
     criterion = Criterion(id="o", text="Cites well.", scale=levels("not_applicable", "badly", "well"))
-    (verdict,) = (await judged(said("not_applicable"), criterion)).verdicts
+    (verdict,) = (await judged(said("not_applicable", final={"C1": "not_applicable"}), criterion)).verdicts
     assert (verdict.status, verdict.score) == (Status.OK, 0.0)
 
 
