@@ -9,21 +9,20 @@ from functools import lru_cache
 
 from rubricate.errors import ParseError
 from rubricate.judges.parsing import cues
+from rubricate.judges.parsing.announced import announced, unquoted
 from rubricate.judges.parsing.contest import Contest, contest_of
 from rubricate.judges.parsing.fields import find_fields, is_error, marks_of, reason_in
-from rubricate.judges.parsing.labels import LabelFinder, find_tags
+from rubricate.judges.parsing.labels import LabelFinder
 from rubricate.judges.parsing.marks import (
-    MOST_MARKS,
     Mark,
-    Standing,
     decide,
     outcome,
     refuse_if_refused,
     unreadable,
 )
 from rubricate.judges.parsing.reading import Reading, Structure, read_reply
-from rubricate.judges.parsing.text import mask_quotes, plain, sentences
-from rubricate.judges.parsing.vocabulary import Unreadable, as_known
+from rubricate.judges.parsing.text import plain, sentences
+from rubricate.judges.parsing.vocabulary import Unreadable
 
 __all__ = ["parse_preference"]
 
@@ -100,7 +99,7 @@ def parse_preference(
     refuse_if_refused(reasons, reply)
     winner = decide(marks, reply, "preference")
     for reason in reasons:
-        said = outcome(list(contest.statements(_unquoted(reason, contest))))
+        said = outcome(list(contest.statements(unquoted(reason, contest.exact))))
         if isinstance(said, str) and said != winner:
             raise unreadable(Unreadable.AMBIGUOUS, reply, "preference")
     return winner
@@ -126,45 +125,29 @@ def _marks(reading: Reading, contest: Contest, key: str) -> tuple[list[Mark[str]
     return marks, reasons if len(reasons) < 50 else []
 
 
-def _unquoted(text: str, contest: Contest) -> str:
-    return mask_quotes(
-        text, lambda inner: len(inner) < 60 and inner[0] not in "[\\" and isinstance(contest.exact(inner), str)
+def _text_marks(text: str, contest: Contest, key: str, part: int, after: bool) -> list[Mark[str]]:
+    finder = _labels(key)
+
+    def corrected(said: str) -> str | Unreadable | None:
+        value = contest.read_text(said.strip(" ,:;.-"))
+        if isinstance(value, str):
+            return value
+        return Unreadable.AMBIGUOUS if contest.mentions(said) else None
+
+    return announced(
+        unquoted(finder.untag(text), contest.exact),
+        finder,
+        strong=_STRONG,
+        read=lambda hit: None if hit.qualified else contest.read_text(hit.value),
+        exact=contest.exact,
+        corrected=corrected,
+        part=part,
+        after=after,
     )
 
 
-def _text_marks(text: str, contest: Contest, key: str, part: int, after: bool) -> list[Mark[str]]:
-    finder = _labels(key)
-    text = _unquoted(finder.untag(text), contest)
-    marks: list[Mark[str]] = []
-    since = 0
-    for count, hit in enumerate(finder.find(text)):
-        if count == MOST_MARKS:
-            return [Mark(Unreadable.AMBIGUOUS, part=part)]
-        if hit.qualified:
-            continue
-        value = contest.read_text(hit.value)
-        if value is Unreadable.PLACEHOLDER:
-            continue
-        if value is Unreadable.UNKNOWN and not (hit.colon and hit.noun in _STRONG and len(hit.value.strip()) < 40):
-            continue
-        correction = hit.correction or cues.CORRECTS.search(text, since, hit.start) is not None
-        marks.append(Mark(value, hit.standing, correction and bool(marks), part, hit.start))
-        since = hit.end
-    for value, start in find_tags(text, lambda inner: as_known(contest.exact(inner))):
-        marks.append(Mark(value, Standing.PLAIN, False, part, start))
-        since = max(since, start)
-    marks.sort(key=lambda mark: mark.at)
-    if marks or after:
-        for said in cues.corrections(text[since:]):
-            value = contest.read_text(said.strip(" ,:;.-"))
-            if isinstance(value, str) or contest.mentions(said):
-                found = value if isinstance(value, str) else Unreadable.AMBIGUOUS
-                marks.append(Mark(found, Standing.FINAL, True, part, len(text)))
-    return marks
-
-
 def _from_prose(reading: Reading, contest: Contest) -> str:
-    text = _unquoted(reading.text, contest)
+    text = unquoted(reading.text, contest.exact)
     if cues.is_strong_refusal(text):
         raise ParseError("the judge refused to judge", kind="refusal", reply=reading.reply)
     marks: list[Mark[str]] = list(contest.statements(text))

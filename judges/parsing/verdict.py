@@ -8,12 +8,11 @@ from functools import lru_cache
 
 from rubricate.errors import ParseError
 from rubricate.judges.parsing import cues
+from rubricate.judges.parsing.announced import announced, unquoted
 from rubricate.judges.parsing.fields import find_fields, is_error, marks_of, reason_in
-from rubricate.judges.parsing.labels import LabelFinder, find_tags
+from rubricate.judges.parsing.labels import Hit, LabelFinder
 from rubricate.judges.parsing.marks import (
-    MOST_MARKS,
     Mark,
-    Standing,
     decide,
     outcome,
     refuse_if_refused,
@@ -22,8 +21,8 @@ from rubricate.judges.parsing.marks import (
 from rubricate.judges.parsing.prose import bare_marks, last_word, read_phrase, stated_marks
 from rubricate.judges.parsing.reading import Reading, Structure, read_reply
 from rubricate.judges.parsing.synonyms import Concept
-from rubricate.judges.parsing.text import compact, mask_quotes, plain
-from rubricate.judges.parsing.vocabulary import Unreadable, Vocabulary, as_known, vocabulary_of
+from rubricate.judges.parsing.text import compact, plain
+from rubricate.judges.parsing.vocabulary import Unreadable, Vocabulary, vocabulary_of
 
 __all__ = ["parse_verdict", "takes_back", "text_marks", "verdict_labels"]
 
@@ -130,12 +129,6 @@ def _marks(reading: Reading, words: Vocabulary, finder: LabelFinder, key: str) -
     return marks, reasons if len(reasons) < 50 else []
 
 
-def _unquoted(text: str, words: Vocabulary) -> str:
-    return mask_quotes(
-        text, lambda inner: len(inner) < 60 and inner[0] not in "[\\" and isinstance(words.exact(inner), str)
-    )
-
-
 def text_marks(
     text: str, words: Vocabulary, finder: LabelFinder, part: int = 0, *, after: bool = False
 ) -> list[Mark[str]]:
@@ -148,37 +141,35 @@ def text_marks(
         part: part of the reply.
         after: a verdict stands in front of the passage.
     """
-    text = _unquoted(finder.untag(text), words)
-    marks: list[Mark[str]] = []
-    since = 0
-    for count, hit in enumerate(finder.find(text)):
-        if count == MOST_MARKS:
-            return [Mark(Unreadable.AMBIGUOUS, part=part)]
+
+    def read(hit: Hit) -> str | Unreadable | None:
         value = read_phrase(hit.value, words)
-        if value is Unreadable.PLACEHOLDER or (hit.qualified and not isinstance(value, str)):
-            continue
+        if hit.qualified and not isinstance(value, str):
+            return None
         if words.polar and hit.noun in _NUMERIC and hit.value.strip(" *\"'")[:1].isdigit():
-            continue
-        if value is Unreadable.UNKNOWN and not (hit.colon and hit.noun in _STRONG and len(hit.value.strip()) < 40):
-            continue
-        correction = hit.correction or cues.CORRECTS.search(text, since, hit.start) is not None
-        marks.append(Mark(value, hit.standing, correction and bool(marks), part, hit.start))
-        since = hit.end
-    for value, start in find_tags(text, lambda inner: as_known(words.exact(inner))):
-        marks.append(Mark(value, Standing.PLAIN, False, part, start))
-        since = max(since, start)
-    marks.sort(key=lambda mark: mark.at)
-    if marks or after:
-        for said in cues.corrections(text[since:]):
-            value = words.read_text(said.strip(" ,:;.-"))
-            if isinstance(value, str) or words.named(said):
-                named = value if isinstance(value, str) else Unreadable.AMBIGUOUS
-                marks.append(Mark(named, Standing.FINAL, True, part, len(text)))
-    return marks
+            return None
+        return value
+
+    def corrected(said: str) -> str | Unreadable | None:
+        value = words.read_text(said.strip(" ,:;.-"))
+        if isinstance(value, str):
+            return value
+        return Unreadable.AMBIGUOUS if words.named(said) else None
+
+    return announced(
+        unquoted(finder.untag(text), words.exact),
+        finder,
+        strong=_STRONG,
+        read=read,
+        exact=words.exact,
+        corrected=corrected,
+        part=part,
+        after=after,
+    )
 
 
 def _from_prose(reading: Reading, words: Vocabulary, finder: LabelFinder) -> str:
-    text = _unquoted(reading.text, words)
+    text = unquoted(reading.text, words.exact)
     if cues.is_strong_refusal(text):
         raise ParseError("the judge refused to judge", kind="refusal", reply=reading.reply)
     bare = list(bare_marks(text, words))
@@ -213,7 +204,7 @@ def takes_back(reason: str, verdict: str, words: Vocabulary, finder: LabelFinder
     """
     if not words.polar or verdict not in (words.of_concept(Concept.MET), words.of_concept(Concept.UNMET)):
         return False
-    text = _unquoted(compact(plain(reason)), words)
+    text = unquoted(compact(plain(reason)), words.exact)
     said = last_word(text, verdict, words)
     if isinstance(said, Unreadable) or said not in ("", verdict):
         return True
