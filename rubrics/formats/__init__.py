@@ -3,7 +3,24 @@
 A format of your own is a `Format`, made known with `register_format`.
 """
 
-from rubricate.rubrics.formats import healthbench, native, paperbench, prometheus, rar
+from rubricate.rubrics.formats import (
+    advancedif,
+    drtulu,
+    flat,
+    healthbench,
+    multichallenge,
+    native,
+    openinstruct,
+    openrubrics,
+    paperbench,
+    prometheus,
+    rar,
+    rbr,
+    rlcf,
+    rubrichub,
+    rubricjudge,
+    tail,
+)
 from rubricate.rubrics.formats.base import (
     Format,
     Note,
@@ -46,5 +63,22 @@ __all__ = [
     "save_rubrics",
 ]
 
-for _module in (healthbench, native, paperbench, prometheus, rar):
+for _module in (
+    advancedif,
+    drtulu,
+    flat,
+    healthbench,
+    multichallenge,
+    native,
+    openinstruct,
+    openrubrics,
+    paperbench,
+    prometheus,
+    rar,
+    rbr,
+    rlcf,
+    rubrichub,
+    rubricjudge,
+    tail,
+):
     register_format(_module.FORMAT)

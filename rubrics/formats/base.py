@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as factory
 
 from rubricate.data.values import Path, field_name
 from rubricate.errors import ConfigError, FormatError
@@ -15,6 +16,10 @@ from rubricate.rubrics.rubric import Rubric
 __all__ = ["Format", "Note", "Options", "Place", "candidates", "detect", "formats", "get_format", "register_format"]
 
 Options = Mapping[str, str]
+
+
+def _never(text: str) -> bool:
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,31 +54,37 @@ class Place:
         path: keys and indices from the record to the value.
         notes: list that notes are added to, shared by all places of one reading.
         find: gives the line of a path more exactly, where the file is a document of many lines.
+        marks: where each criterion of the rubric being read stands, by id; shared by all its places.
     """
 
     source: str = ""
     line: int | None = None
     path: Path = ()
-    notes: list[Note] = field(default_factory=list[Note])
+    notes: list[Note] = factory(default_factory=list[Note])
     find: Callable[[Path], int | None] | None = None
+    marks: dict[str, Place] = factory(default_factory=dict[str, "Place"])
 
     def at(self, *parts: str | int) -> Place:
         """The place of a part of this value."""
         return dataclasses.replace(self, path=(*self.path, *parts))
 
-    def _line(self) -> int | None:
+    @property
+    def field(self) -> str:
+        """The path as people write it, such as `criteria[3].weight`."""
+        return field_name(self.path)
+
+    def exact_line(self) -> int | None:
+        """The line of this very value, or of its record where the source is no document of many lines."""
         found = self.find(self.path) if self.find is not None else None
         return self.line if found is None else found
 
     def error(self, message: str, *, hint: str = "") -> FormatError:
         """An error about the value at this place, to be raised."""
-        name = field_name(self.path)
-        return FormatError(message, source=self.source, line=self._line(), field=name, hint=hint)
+        return FormatError(message, source=self.source, line=self.exact_line(), field=self.field, hint=hint)
 
     def note(self, kind: str, message: str, *, criterion_id: str = "") -> None:
         """Add a note about the value at this place."""
-        name = field_name(self.path)
-        self.notes.append(Note(kind, message, self.source, self._line(), name, criterion_id))
+        self.notes.append(Note(kind, message, self.source, self.exact_line(), self.field, criterion_id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +101,9 @@ class Format:
         dump: the record of a rubric; raises FormatError for what cannot be said in this format at all.
         losses: what `dump` would leave out, in words, empty where nothing is lost.
         options: names of the options that `parse` takes.
+        is_text: whether a plain text looks like a rubric of this format; `parse` then takes the text.
+        prompt: the field of a record that holds the prompt, "" where the format has none.
+        messages: the prompt is a list of chat messages, not a text.
     """
 
     name: str
@@ -100,9 +114,14 @@ class Format:
     dump: Callable[[Rubric, Place], dict[str, object]]
     losses: Callable[[Rubric], list[str]]
     options: tuple[str, ...] = ()
+    is_text: Callable[[str], bool] = _never
+    prompt: str = ""
+    messages: bool = False
 
     def fits(self, value: object) -> bool:
-        """Whether a record, or a bare list of criteria, looks like this format."""
+        """Whether a record, a bare list of criteria, or a text looks like this format."""
+        if isinstance(value, str):
+            return self.is_text(value)
         fields, listed = as_object(value), as_array(value)
         if fields is not None:
             return self.is_record(fields)

@@ -326,9 +326,11 @@ def _location(loc: Sequence[str | int], names: Mapping[str, str]) -> list[str | 
 def build_criterion(fields: Mapping[str, object], place: Place, names: Mapping[str, str]) -> Criterion:
     """A criterion. Raises FormatError in the source's words: `names` maps our field to the source's."""
     try:
-        return Criterion.model_validate(fields)
+        criterion = Criterion.model_validate(fields)
     except ValidationError as error:
         raise translate(error, place, names) from None
+    place.marks.setdefault(criterion.id, place)
+    return criterion
 
 
 def build_rubric(

@@ -130,4 +130,6 @@ FORMAT = Format(
     parse=_parse,
     dump=_dump,
     losses=_losses,
+    prompt="prompt",
+    messages=True,
 )

@@ -203,4 +203,6 @@ FORMAT = Format(
     parse=_parse,
     dump=_dump,
     losses=_losses,
+    prompt="input",
+    is_text=is_score_text,
 )

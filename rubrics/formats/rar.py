@@ -197,5 +197,6 @@ FORMAT = Format(
     parse=_parse,
     dump=_dump,
     losses=_losses,
+    prompt="question",
     options=("weights",),
 )

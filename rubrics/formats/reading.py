@@ -12,7 +12,6 @@ from rubricate.data.values import Path, field_name, walk
 from rubricate.errors import ConfigError, FormatError
 from rubricate.narrow import as_object
 from rubricate.rubrics.formats.base import Note, Options, Place, candidates, detect, get_format
-from rubricate.rubrics.formats.prometheus import is_score_text
 from rubricate.rubrics.rubric import Rubric
 
 __all__ = ["Imported", "load_rubric", "load_rubrics", "parse_rubric", "rubric_from_row"]
@@ -27,12 +26,14 @@ class Imported:
         notes: what was done or noticed while reading.
         format: name of the format.
         rows: the rows that the rubrics were read from, in the same order.
+        places: for each rubric, where its criteria stand, by id.
     """
 
     rubrics: tuple[Rubric, ...]
     notes: tuple[Note, ...]
     format: str
     rows: tuple[Row, ...]
+    places: tuple[Mapping[str, Place], ...] = ()
 
 
 def parse_rubric(
@@ -68,7 +69,7 @@ def _parse(value: object, place: Place, name: str, options: Options) -> tuple[Ru
     if isinstance(value, Rubric):
         return value, "native"
     if isinstance(value, str):
-        value, name = _from_text(value, place, name)
+        value = _from_text(value, place, name)
     problems = [(path, problem) for path, problem in walk(value)]
     for path, problem in problems:
         if "not a number" not in problem:
@@ -97,14 +98,15 @@ def _check_options(name: str, known: Sequence[str], options: Options) -> None:
             raise ConfigError(f"the format {name!r} has no option {option!r}", hint=hint)
 
 
-def _from_text(text: str, place: Place, name: str) -> tuple[object, str]:
-    if name in ("auto", "prometheus") and is_score_text(text):
-        return text, "prometheus"
+def _from_text(text: str, place: Place, name: str) -> object:
+    """The value to be read: the text itself where a format takes it so, or else the JSON it holds."""
+    if candidates(text) if name == "auto" else get_format(name).fits(text):
+        return text
     if not text.lstrip().startswith(("{", "[")):
         hint = "give a list of criteria, or JSON text of one; free text has to be split into criteria first"
         raise place.error("the text is no JSON", hint=hint)
     try:
-        return parse_json(text, line=None, allow_nonfinite=True), name
+        return parse_json(text, line=None, allow_nonfinite=True)
     except FormatError as error:
         raise place.error(f"the text is no JSON that can be read: {error.detail}", hint=error.hint) from None
 
@@ -171,8 +173,8 @@ def load_rubrics(
             raise place.error(message, hint=f"split the file, or name the format: format={first!r}")
         first = first or found
         rubrics.append(rubric)
-    rows = [Row(fspath(path), place.line or 1, _as_record(value)) for value, place in entries]
-    return Imported(tuple(rubrics), tuple(notes), first, tuple(rows))
+    rows = tuple(Row(fspath(path), place.line or 1, _as_record(value)) for value, place in entries)
+    return Imported(tuple(rubrics), tuple(notes), first, rows, tuple(place.marks for _, place in entries))
 
 
 def load_rubric(path: str | PathLike[str], *, format: str = "auto", **options: str) -> Rubric:
@@ -227,7 +229,7 @@ class _Finder:
 def _is_criterion(value: object, name: str) -> bool:
     """Whether a row is a single criterion: a text, or an object that looks like an entry of a bare list."""
     if isinstance(value, str):
-        return not is_score_text(value) and not value.lstrip().startswith(("{", "["))
+        return not candidates(value) and not value.lstrip().startswith(("{", "["))
     record = as_object(value)
     if record is None or candidates(record) or _rubric_column(record):
         return False

@@ -10,7 +10,7 @@ from rubricate.data.io import file_kind
 from rubricate.data.writing import json_text, write_json, write_jsonl, write_parquet, write_yaml
 from rubricate.errors import FormatError
 from rubricate.narrow import as_array, as_object
-from rubricate.rubrics.formats.base import Note, Place, get_format
+from rubricate.rubrics.formats.base import Format, Note, Place, get_format
 from rubricate.rubrics.formats.reading import load_rubrics
 from rubricate.rubrics.rubric import Rubric
 
@@ -95,10 +95,6 @@ def _write(records: Sequence[dict[str, object]], path: str | PathLike[str], form
         raise FormatError("rubrics are not written as CSV", source=fspath(path), hint="use .jsonl or .json")
 
 
-_PROMPT = {"rar": "question", "healthbench": "prompt", "prometheus": "input"}
-"""The column of the prompt in each format whose records have one."""
-
-
 def convert(
     source: str | PathLike[str],
     target: str | PathLike[str],
@@ -116,18 +112,20 @@ def convert(
     """
     found = load_rubrics(source, format=from_format, **options)
     rubrics = found.rubrics
-    if to_format in _PROMPT and to_format != found.format:
-        rubrics = tuple(_moved(rubric, _PROMPT[to_format]) for rubric in rubrics)
+    chosen = get_format(to_format)
+    if chosen.prompt and to_format != found.format:
+        rubrics = tuple(_moved(rubric, chosen) for rubric in rubrics)
     notes = save_rubrics(rubrics, target, to_format, lossy=lossy)
     return Converted(len(rubrics), found.format, to_format, (*found.notes, *notes))
 
 
-def _moved(rubric: Rubric, column: str) -> Rubric:
-    """The rubric with its prompt under another name, where it has one that fits; all else as it was."""
+def _moved(rubric: Rubric, target: Format) -> Rubric:
+    """The rubric with its prompt under the name of the target, where it has one that fits; all else as it was."""
+    column = target.prompt
     names = [name for name in ("prompt", "question", "input", "instruction") if name in rubric.metadata]
     if not names or column in names:
         return rubric
-    reshape: Callable[[object], object] = _as_messages if column == "prompt" else _as_text
+    reshape: Callable[[object], object] = _as_messages if target.messages else _as_text
     value = reshape(rubric.metadata[names[0]])
     if value is None:
         return rubric

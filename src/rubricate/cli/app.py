@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import logging
-import sys
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from rubricate.cli import options as opt
-from rubricate.errors import RubricateError
+from rubricate.cli.convert_command import convert
+from rubricate.cli.reporting import reported
 
 __all__ = ["app"]
 
@@ -23,40 +20,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-
-
-class _WithoutTraceback(logging.Formatter):
-    def formatException(self, ei: object) -> str:  # noqa: N802 - the name is logging's
-        return ""
-
-    def format(self, record: logging.LogRecord) -> str:
-        return super().format(record).rstrip()
-
-
-@contextmanager
-def _reported(debug: bool) -> Generator[None, None, None]:
-    """Errors of this package as one line and a hint, exit code 2; a stop by Ctrl-C as exit code 130."""
-    handler = logging.StreamHandler()
-    handler.setFormatter((logging.Formatter if debug else _WithoutTraceback)("%(levelname)s: %(message)s"))
-    logging.basicConfig(handlers=[handler], level=logging.WARNING)
-    try:
-        yield
-    except RubricateError as error:
-        if debug:
-            raise
-        print(f"error: {error.message}", file=sys.stderr)
-        if error.hint:
-            print(f"  hint: {error.hint}", file=sys.stderr)
-        raise typer.Exit(2) from None
-    except KeyboardInterrupt:
-        raise typer.Exit(130) from None
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        if debug:
-            raise
-        print(f"error: {error}", file=sys.stderr)
-        raise typer.Exit(2) from None
 
 
 def _show_version(value: bool) -> None:
@@ -121,7 +84,7 @@ def score(
 
     Exit codes: 0 all scored, 1 some not, 2 bad input, 130 stopped.
     """
-    with _reported(debug):
+    with reported(debug):
         from rubricate.cli.score import ScoreOptions, run_score
 
         chosen = ScoreOptions(
@@ -158,25 +121,6 @@ def score(
 
 
 @app.command()
-def convert(
-    source: opt.Source,
-    target: opt.Target,
-    read_as: opt.ReadAs = "auto",
-    write_as: opt.WriteAs = "native",
-    lossy: opt.Lossy = False,
-    debug: opt.Debug = False,
-) -> None:
-    """Convert rubrics from one format to another.
-
-    What was done or looks odd is listed. Nothing is written unless every rubric could be read.
-    """
-    with _reported(debug):
-        from rubricate.cli.conversion import run_convert
-
-        run_convert(source, target, read_as, write_as, lossy=lossy)
-
-
-@app.command()
 def demo(
     out: opt.Folder = Path("out"),
     judge: opt.DemoJudge = "local:smollm2",
@@ -184,7 +128,10 @@ def demo(
     debug: opt.Debug = False,
 ) -> None:
     """Score the bundled demo data and say how far the verdicts agree with its gold labels."""
-    with _reported(debug):
+    with reported(debug):
         from rubricate.cli.demo import run_demo
 
         run_demo(out, None if no_model else judge)
+
+
+app.command()(convert)
