@@ -217,7 +217,7 @@ def _open(url: str) -> _Client:
         cookie_jar=DummyCookieJar(),
         trust_env=secure,
     )
-    targets = {path: URL(url + path) for path in ("/chat/completions", "/models")}
+    targets = {path: URL(url + path) for path in ("/chat/completions", "/embeddings", "/models")}
 
     async def send(path: str, body: bytes | None, key: str, limit: float | None) -> _Reply:
         async with session.request(

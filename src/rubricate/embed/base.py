@@ -8,9 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rubricate.errors import ConfigError, FormatError
+from rubricate.chat.timing import remaining
+from rubricate.errors import ConfigError, DeadlineError, FormatError
 
-__all__ = ["Embedder", "Vectors"]
+__all__ = ["Embedder", "Vectors", "check_time"]
 
 Vectors = NDArray[np.float32]
 
@@ -65,6 +66,13 @@ class Embedder(abc.ABC):
     async def aclose(self) -> None:
         """Release connections and memory. The embedder may be used again afterwards."""
         return None
+
+
+def check_time(name: str) -> None:
+    """Raises DeadlineError when the deadline that holds here has passed. For work between two batches."""
+    left = remaining()
+    if left is not None and left <= 0:
+        raise DeadlineError("the deadline passed before all texts were embedded", provider=name)
 
 
 def _check(texts: Sequence[str]) -> None:

@@ -110,7 +110,8 @@ def _split(name: str) -> tuple[str, str, dict[str, object]]:
     if scheme not in _LOADERS or (not colon and scheme not in ("mock", "wordllama")):
         near = difflib.get_close_matches(scheme.lower(), _LOADERS, n=1)
         hint = f"did you mean {near[0]}? " if near else ""
-        raise ConfigError(f"{name.partition('?')[0]!r} does not name an embedder", hint=f"{hint}names look like {_EXAMPLES}")
+        shown = name.partition("?")[0]
+        raise ConfigError(f"{shown!r} does not name an embedder", hint=f"{hint}names look like {_EXAMPLES}")
     # In an address the options may stand before the model or after it.
     _, _, query = name.partition("?")
     query, _, late = query.partition("#")

@@ -46,7 +46,7 @@ class MockEmbedder(Embedder):
 
     def _vector(self, text: str) -> Vectors:
         words = _WORD.findall(text.lower())
-        return np.sum([_word_vector(word, self._dimensions) for word in words], axis=0, dtype=np.float32)
+        return np.stack([_word_vector(word, self._dimensions) for word in words]).sum(axis=0)
 
 
 @functools.lru_cache(maxsize=65536)
