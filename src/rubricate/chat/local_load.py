@@ -20,7 +20,7 @@ from rubricate.chat.local_source import Source, gguf_copy
 from rubricate.chat.local_torch import CausalModel, ChatTokenizer
 from rubricate.errors import ConfigError, MissingExtraError, RubricateError
 
-__all__ = ["empty_cache", "load_model", "pick_device", "pick_dtype"]
+__all__ = ["empty_cache", "load_model", "loading", "pick_device", "pick_dtype"]
 
 _LOG = logging.getLogger(__name__)
 _STALE_S = 24 * 3600
@@ -107,7 +107,7 @@ def load_model(source: Source, *, device: str, dtype: torch.dtype) -> tuple[Caus
     # an adapter's small changes are added in full precision, then rounded with the weights, once
     first = dtype if source.adapter is None else torch.float32
     try:
-        with _loading, _no_progress_bars():
+        with loading():
             model, tokenizer = _load_gguf(source.path, first) if source.gguf else _load_folder(source.path, first)
     except RubricateError:
         raise
@@ -220,6 +220,13 @@ def _with_adapter(model: CausalModel, adapter: Path) -> CausalModel:
         if isinstance(module, BaseTunerLayer):
             cast("_AdapterLayer", module).merge()
     return model
+
+
+@contextlib.contextmanager
+def loading() -> Generator[None]:
+    """Hold this while transformers loads a model: one at a time in the process, and without progress bars."""
+    with _loading, _no_progress_bars():
+        yield
 
 
 @contextlib.contextmanager
