@@ -1,4 +1,4 @@
-"""Readers of rows (JSON Lines, JSON, YAML, Parquet, CSV) that know the line of everything, and atomic writers."""
+"""Readers of rows (JSON Lines, JSON, YAML, TOML, Parquet, CSV) that know every line, and atomic writers."""
 
 from __future__ import annotations
 
@@ -12,10 +12,20 @@ from pathlib import Path as FilePath
 from typing import IO
 
 from rubricate.data.columns import COLUMNS, RUBRIC_COLUMNS, rollouts_from_record
-from rubricate.data.jsontext import find_json_line, parse_json, split_json
+from rubricate.data.jsontext import parse_json, split_json
+from rubricate.data.lines import Lines
 from rubricate.data.records import Rollout
 from rubricate.data.values import Path
-from rubricate.data.writing import atomic, write_json, write_jsonl, write_parquet, write_text, write_yaml
+from rubricate.data.writing import (
+    atomic,
+    write_csv,
+    write_json,
+    write_jsonl,
+    write_parquet,
+    write_text,
+    write_toml,
+    write_yaml,
+)
 from rubricate.errors import FormatError
 from rubricate.narrow import as_object
 
@@ -27,14 +37,17 @@ __all__ = [
     "atomic",
     "file_kind",
     "find_line",
+    "lines_of",
     "read_rollouts",
     "read_rows",
     "read_values",
     "rollouts_from_row",
+    "write_csv",
     "write_json",
     "write_jsonl",
     "write_parquet",
     "write_text",
+    "write_toml",
     "write_yaml",
 ]
 
@@ -44,9 +57,12 @@ _KINDS = {
     ".json": "json",
     ".yaml": "yaml",
     ".yml": "yaml",
+    ".toml": "toml",
     ".parquet": "parquet",
     ".csv": "csv",
     ".tsv": "tsv",
+    ".txt": "text",
+    ".md": "text",
 }
 
 
@@ -56,16 +72,18 @@ class Value:
 
     Attributes:
         source: the file's name, as the caller gave it.
-        line: line, from 1, on which it starts (JSON, JSON Lines, YAML), on which it ends (CSV), or its number
-            (Parquet).
+        line: line, from 1, on which it starts (JSON, JSON Lines, YAML, TOML), on which it ends (CSV), or its
+            number (Parquet).
         value: what was read: JSON types only.
         place: path inside the document, for `find_line`.
+        cells: the value is a row of texts out of CSV, which knows no other type.
     """
 
     source: str
     line: int
     value: object
     place: Path = ()
+    cells: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +94,11 @@ class Row:
     line: int
     record: dict[str, object]
     place: Path = ()
+    cells: bool = False
 
 
 def file_kind(path: str | os.PathLike[str]) -> str:
-    """What a file holds, by its name: jsonl, json, yaml, parquet, csv or tsv. A further `.gz` is left aside.
+    """What a file holds, by its name: jsonl, json, yaml, toml, parquet, csv, tsv or text. `.gz` is left aside.
 
     Raises FormatError for any other name.
     """
@@ -98,8 +117,9 @@ def read_rows(path: str | os.PathLike[str], *, kind: str | None = None, allow_em
     """The records of a file, one at a time; JSON Lines, Parquet and CSV are not read ahead.
 
     Args:
-        path: a .jsonl, .json (a list of objects, or one), .yaml (the same, or several documents), .parquet or
-            .csv file; text files may be compressed (.gz) and begin with a byte order mark.
+        path: a .jsonl, .json (a list of objects, or one), .yaml (the same, or several documents), .toml (one
+            record, or several as `[[rows]]`), .parquet or .csv file; text files may be compressed (.gz) and begin
+            with a byte order mark.
         kind: what the file holds, where its name does not say (see `file_kind`).
         allow_empty: a file without rows is no error.
 
@@ -107,14 +127,16 @@ def read_rows(path: str | os.PathLike[str], *, kind: str | None = None, allow_em
     read, is not an object, repeats a key or holds NaN or Infinity. MissingExtraError for Parquet without pyarrow.
     """
     values = read_values(path, kind=kind, allow_empty=allow_empty)
-    return (Row(value.source, value.line, _record(value), value.place) for value in values)
+    return (Row(value.source, value.line, _record(value), value.place, value.cells) for value in values)
 
 
 def _record(value: Value) -> dict[str, object]:
     record = as_object(value.value)
     if record is None:
         kind = type(value.value).__name__
-        raise FormatError(f"expected an object with named fields, got {kind}", source=value.source, line=value.line)
+        hint = "a .txt or .md file is one text; rows belong in a .jsonl or .csv file" if kind == "str" else ""
+        message = f"expected an object with named fields, got {kind}"
+        raise FormatError(message, source=value.source, line=value.line, hint=hint)
     return dict(record)
 
 
@@ -125,7 +147,10 @@ def read_values(
     allow_empty: bool = False,
     allow_nonfinite: bool = False,
 ) -> Iterator[Value]:
-    """As `read_rows`, for values of any type. `allow_nonfinite` lets NaN pass, for callers that name it better."""
+    """As `read_rows`, for values of any type; a .txt or .md file is one text.
+
+    `allow_nonfinite` lets NaN pass, for callers that name it better.
+    """
     kind = kind or file_kind(path)
     if kind not in _KINDS.values():
         raise FormatError(f"unknown kind of file {kind!r}", source=os.fspath(path), hint="see file_kind")
@@ -169,17 +194,25 @@ def _read(path: str | os.PathLike[str], kind: str, nonfinite: bool) -> Iterator[
 
         lines = (text for _, text, _ in _lines(path, source))
         for number, row in csv_rows(lines, source, "," if kind == "csv" else "\t"):
-            yield Value(source, number, row)
+            yield Value(source, number, row, cells=True)
     else:
-        text = _text(path, source)
-        if kind == "json":
-            found = split_json(text, source=source, allow_nonfinite=nonfinite)
-        else:
-            from rubricate.data.yamltext import split_yaml  # loads PyYAML
-
-            found = split_yaml(text, source=source, allow_nonfinite=nonfinite)
-        for line, value, place in found:
+        for line, value, place in _split(_text(path, source), kind, source, nonfinite):
             yield Value(source, line, value, place)
+
+
+def _split(text: str, kind: str, source: str, nonfinite: bool) -> Iterator[tuple[int, object, Path]]:
+    """The values of a document, with line and path."""
+    if kind == "json":
+        return split_json(text, source=source, allow_nonfinite=nonfinite)
+    if kind == "yaml":
+        from rubricate.data.yamltext import split_yaml  # loads PyYAML
+
+        return split_yaml(text, source=source, allow_nonfinite=nonfinite)
+    if kind == "toml":
+        from rubricate.data.tomltext import split_toml
+
+        return split_toml(text, source=source, allow_nonfinite=nonfinite)
+    return iter([(1, text, ())] if text.strip() else [])
 
 
 def _open(path: str | os.PathLike[str]) -> IO[bytes] | gzip.GzipFile:
@@ -238,23 +271,22 @@ def _line_error(error: FormatError, text: str, complete: bool) -> FormatError:
     return FormatError(error.detail, source=error.source, line=error.line, field=error.field, hint=hint)
 
 
-def find_line(path: str | os.PathLike[str], place: Sequence[str | int]) -> int | None:
+def lines_of(path: str | os.PathLike[str], *, kind: str | None = None) -> Lines:
+    """The lines of the values of a file, for many questions: the file is read again once, at the first of them."""
+    try:
+        kind = kind or file_kind(path)
+    except FormatError:
+        kind = ""
+    return Lines(lambda: _text(path, os.fspath(path)), kind)
+
+
+def find_line(path: str | os.PathLike[str], place: Sequence[str | int], *, kind: str | None = None) -> int | None:
     """The line, from 1, on which the value at `place` (a `Value.place` and a path into it) starts.
 
-    It reads the file again, so it is for error messages. None for files that are not JSON or YAML documents.
+    It reads the file again, so it is for a single question; `lines_of` answers many. None for files that are not
+    JSON, YAML or TOML documents.
     """
-    try:
-        kind = file_kind(path)
-        if kind not in ("json", "yaml"):
-            return None
-        text = _text(path, os.fspath(path))
-    except FormatError:
-        return None
-    if kind == "json":
-        return find_json_line(text, place)
-    from rubricate.data.yamltext import find_yaml_line  # loads PyYAML
-
-    return find_yaml_line(text, place)
+    return lines_of(path, kind=kind)(place)
 
 
 def rollouts_from_row(row: Row, *, columns: Mapping[str, str] | None = None) -> list[Rollout]:

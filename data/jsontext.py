@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import bisect
 import json
 import math
+import re
 from collections.abc import Iterator, Sequence
 from json.decoder import JSONDecodeError
 
 from rubricate.data.values import Path, field_name, spoken, walk
 from rubricate.errors import FormatError
 
-__all__ = ["find_json_line", "parse_json", "split_json"]
+__all__ = ["JsonLines", "parse_json", "split_json"]
 
 
 class _Refused(ValueError):
@@ -163,35 +165,50 @@ def _require_end(text: str, position: int, source: str) -> None:
         raise _explained(JSONDecodeError("Extra data", text, position), text, source, 1, 0)
 
 
-def find_json_line(text: str, path: Sequence[str | int]) -> int | None:
-    """The line, from 1, on which the value at `path` starts, or as far along the path as the document goes.
+class JsonLines:
+    """The lines of the values of a JSON text. What a question leads through is read once, and remembered."""
 
-    None where the text is not valid JSON. It is for messages: nothing is checked.
-    """
-    position = _skip(text, 0)
-    try:
-        for part in path:
-            inner = _descend(text, position, part)
-            if inner is None:
-                break
-            position = inner
-    except (ValueError, IndexError, RecursionError):
-        return None
-    return text.count("\n", 0, position) + 1
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._inside: dict[int, dict[str | int, int]] = {}
+        self._breaks = [found.start() for found in re.finditer("\n", text)]
 
+    def line(self, path: Sequence[str | int]) -> int | None:
+        """The line, from 1, on which the value at `path` starts, or as far along it as the document goes.
 
-def _descend(text: str, position: int, part: str | int) -> int | None:
-    opening = text[position]
-    if opening != ("[" if isinstance(part, int) else "{"):
-        return None
-    position, index = _skip(text, position + 1), 0
-    while text[position] not in "]}":
-        key: object = index
-        if opening == "{":
-            key, position = _decode_at(_LENIENT, text, position)
-            position = _skip(text, position, ":")
-        if key == part:
-            return position
-        _, position = _decode_at(_LENIENT, text, position)
-        position, index = _skip(text, position, ","), index + 1
-    return None
+        None where the text is not valid JSON. It is for messages: nothing is checked.
+        """
+        position = _skip(self._text, 0)
+        try:
+            for part in path:
+                inner = self._parts(position).get(part)
+                if inner is None:
+                    break
+                position = inner
+        except (ValueError, IndexError, RecursionError):
+            return None
+        return bisect.bisect_left(self._breaks, position) + 1
+
+    def _parts(self, start: int) -> dict[str | int, int]:
+        """Where the parts of the object or list that begins at `start` stand."""
+        found = self._inside.get(start)
+        if found is None:
+            found = self._inside[start] = dict[str | int, int]()
+            for key, position in self._walk(start):
+                found.setdefault(key, position)
+        return found
+
+    def _walk(self, start: int) -> Iterator[tuple[str | int, int]]:
+        text, opening = self._text, self._text[start]
+        if opening not in "[{":
+            return
+        position, index = _skip(text, start + 1), 0
+        while text[position] not in "]}":
+            key: object = index
+            if opening == "{":
+                key, position = _decode_at(_LENIENT, text, position)
+                position = _skip(text, position, ":")
+            if isinstance(key, str | int):
+                yield key, position
+            _, position = _decode_at(_LENIENT, text, position)
+            position, index = _skip(text, position, ","), index + 1

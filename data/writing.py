@@ -15,7 +15,17 @@ from typing import IO, cast
 from rubricate.data.values import field_name, walk
 from rubricate.errors import FormatError
 
-__all__ = ["atomic", "json_text", "write_json", "write_jsonl", "write_parquet", "write_text", "write_yaml"]
+__all__ = [
+    "atomic",
+    "json_text",
+    "write_csv",
+    "write_json",
+    "write_jsonl",
+    "write_parquet",
+    "write_text",
+    "write_toml",
+    "write_yaml",
+]
 
 
 @contextlib.contextmanager
@@ -106,6 +116,42 @@ def write_yaml(path: str | os.PathLike[str], value: Mapping[str, object] | Seque
     write_text(path, yaml_text(value))
 
 
+def write_toml(path: str | os.PathLike[str], value: Mapping[str, object]) -> None:
+    """Write a record as TOML, atomically; several records are the array `rows` of one (`[[rows]]`).
+
+    Raises FormatError, with the field, for null, which TOML has not, and for what JSON could not hold either.
+    """
+    from rubricate.data.tomltext import toml_text  # loads tomli_w
+
+    write_text(path, toml_text(value, source=os.fspath(path)))
+
+
+def write_csv(
+    path: str | os.PathLike[str], records: Iterable[Mapping[str, object]], *, delimiter: str = ","
+) -> int:
+    """Write records as CSV (or, with a tab as `delimiter`, TSV), atomically, and return how many.
+
+    All of them are held in memory. A text is written as it is, anything else as JSON text (`2`, `true`, `[1, 2]`);
+    a column that a record lacks is an empty cell, and so are an empty text and null: `rubricate.data.cells` has an
+    encoding that keeps these apart.
+
+    Raises FormatError with the row and column of a value that JSON cannot hold, and for records without columns.
+    """
+    from rubricate.data.tables import csv_text
+
+    source = os.fspath(path)
+    lines: list[dict[str, str]] = []
+    for number, record in enumerate(records, start=1):
+        json_text(record, source=source, line=number)
+        lines.append({name: item if isinstance(item, str) else _cell(item) for name, item in record.items()})
+    write_text(path, csv_text(lines, source, delimiter))
+    return len(lines)
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else json_text(value)
+
+
 def write_jsonl(path: str | os.PathLike[str], records: Iterable[Mapping[str, object]]) -> int:
     """Write records as JSON Lines, atomically, and return how many. Streams: records may be a generator.
 
@@ -124,6 +170,7 @@ def write_parquet(
     records: Iterable[Mapping[str, object]],
     *,
     json_columns: Collection[str] = (),
+    exact: bool = False,
 ) -> int:
     """Write records as Parquet, atomically, and return how many. All of them are held in memory.
 
@@ -132,10 +179,12 @@ def write_parquet(
         records: one row each; a column that a record lacks is null in its row. In a column of objects, Arrow
             gives every object the fields of all of them, null where it had none.
         json_columns: columns stored as JSON text, which keeps nested values exactly as they are.
+        exact: store as JSON text every column whose values Arrow would change, and note in the file which these
+            are and where a field is missing, so that `read_rows` gives back every record as it is here.
 
     Raises FormatError naming the column whose values do not fit one type, MissingExtraError without pyarrow.
     """
-    from rubricate.data.tables import parquet_table, write_table
+    from rubricate.data.tables import exact_table, parquet_table, write_table
 
     source = os.fspath(path)
     rows: list[dict[str, object]] = []
@@ -145,7 +194,7 @@ def write_parquet(
             if name in row:
                 row[name] = json_text(row[name], source=source, line=line)
         rows.append(row)
-    table = parquet_table(rows, source)
+    table = exact_table(rows, source) if exact else parquet_table(rows, source)
     with atomic(path) as file:
         write_table(table, file, source, list(dict.fromkeys(key for row in rows for key in row)))
     return len(rows)

@@ -16,7 +16,7 @@ from rubricate.data.values import MAX_DEPTH, Path, field_name, spoken
 from rubricate.errors import FormatError
 from rubricate.narrow import as_object
 
-__all__ = ["find_yaml_line", "split_yaml", "yaml_text"]
+__all__ = ["YamlLines", "split_yaml", "yaml_text"]
 
 _TAG = "tag:yaml.org,2002:"
 _SCALARS = frozenset(_TAG + name for name in ("null", "bool", "int", "float", "str"))
@@ -159,31 +159,46 @@ def split_yaml(text: str, *, source: str = "", allow_nonfinite: bool = False) ->
             yield node.start_mark.line + 1, builder.build(node, ()), (number,)
 
 
-def find_yaml_line(text: str, path: Sequence[str | int]) -> int | None:
-    """The line, from 1, of the value at `path` (document number first), or as far as the document follows it."""
-    try:
-        nodes = list(_documents(_loader(text), ""))
-    except FormatError:
-        return None
-    if not path or not isinstance(path[0], int) or path[0] >= len(nodes):
-        return None
-    node = nodes[path[0]]
-    for part in path[1:]:
-        inner = _child(node, part)
-        if inner is None:
-            break
-        node = inner
-    return node.start_mark.line + 1
+class YamlLines:
+    """The lines of the values of a YAML text, which is read once."""
+
+    def __init__(self, text: str) -> None:
+        self._nodes: list[Node] | None
+        try:
+            self._nodes = list(_documents(_loader(text), ""))
+        except FormatError:
+            self._nodes = None
+        self._inside: dict[int, dict[str | int, Node]] = {}
+
+    def line(self, path: Sequence[str | int]) -> int | None:
+        """The line, from 1, of the value at `path` (document number first), or as far as the document follows it.
+
+        None where the text is not valid YAML. It is for messages: nothing is checked.
+        """
+        if not self._nodes or not path or not isinstance(path[0], int) or path[0] >= len(self._nodes):
+            return None
+        node = self._nodes[path[0]]
+        for part in path[1:]:
+            inner = self._parts(node).get(part)
+            if inner is None:
+                break
+            node = inner
+        return node.start_mark.line + 1
+
+    def _parts(self, node: Node) -> dict[str | int, Node]:
+        found = self._inside.get(id(node))
+        if found is None:
+            found = self._inside[id(node)] = dict(_children(node))
+        return found
 
 
-def _child(node: Node, part: str | int) -> Node | None:
-    if isinstance(node, SequenceNode) and isinstance(part, int) and part < len(node.value):
-        return node.value[part]
-    if isinstance(node, MappingNode):
+def _children(node: Node) -> Iterator[tuple[str | int, Node]]:
+    if isinstance(node, SequenceNode):
+        yield from enumerate(node.value)
+    elif isinstance(node, MappingNode):
         for key, value in node.value:
-            if key.value == part:
-                return value
-    return None
+            if isinstance(key, ScalarNode):
+                yield key.value, value
 
 
 _BREAKS = re.compile("[\x85\u2028\u2029\ufeff]")

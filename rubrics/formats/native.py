@@ -12,6 +12,7 @@ from rubricate.narrow import as_array, as_object
 from rubricate.rubrics.criterion import Criterion
 from rubricate.rubrics.formats.base import Format, Options, Place
 from rubricate.rubrics.formats.common import assign_ids, check_weights, own_id, translate
+from rubricate.rubrics.formats.rubricjudge import looks_named
 from rubricate.rubrics.rubric import Group, Rubric
 
 __all__ = ["FORMAT"]
@@ -22,11 +23,12 @@ _RUBRIC = tuple(Rubric.model_fields)
 
 
 def _is_record(record: Mapping[str, object]) -> bool:
-    return as_array(record.get("criteria")) is not None
+    items = as_array(record.get("criteria"))
+    return items is not None and not any(looks_named(as_object(item) or {}) for item in items)
 
 
 def _is_item(item: Mapping[str, object]) -> bool:
-    return "text" in item
+    return "text" in item and not looks_named(item)
 
 
 def _parse(value: object, place: Place, options: Options) -> Rubric:
@@ -99,6 +101,8 @@ def _criteria(value: object, place: Place) -> list[dict[str, object]]:
         if "scale" in item:
             item["scale"] = _without_nulls(item["scale"])
     ids = assign_ids([own_id(item, where) for item, where in zip(items, places, strict=True)], [None] * len(items))
+    for name, where in zip(ids, places, strict=True):
+        place.marks.setdefault(name, where)
     return [item | {"id": name} for item, name in zip(items, ids, strict=True)]
 
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 
-from rubricate.data.io import RUBRIC_COLUMNS, Row, Value, find_line, read_values
+from rubricate.data.io import RUBRIC_COLUMNS, Row, Value, lines_of, read_values
 from rubricate.data.jsontext import parse_json
+from rubricate.data.lines import Lines
 from rubricate.data.values import Path, field_name, walk
 from rubricate.errors import ConfigError, FormatError
 from rubricate.narrow import as_object
@@ -163,7 +164,7 @@ def load_rubrics(
     """
     notes: list[Note] = []
     values = list(read_values(path, kind=kind, allow_nonfinite=True))
-    entries = list(_entries(values, path, notes, format))
+    entries = list(_entries(values, path, kind, notes, format))
     rubrics: list[Rubric] = []
     first = ""
     for value, place in entries:
@@ -192,12 +193,13 @@ def _as_record(value: object) -> dict[str, object]:
 
 
 def _entries(
-    values: Sequence[Value], path: str | PathLike[str], notes: list[Note], name: str
+    values: Sequence[Value], path: str | PathLike[str], kind: str | None, notes: list[Note], name: str
 ) -> Iterator[tuple[object, Place]]:
     """The rubrics of a file, not yet read, each with its place."""
     source, first = fspath(path), values[0]
+    lines = lines_of(path, kind=kind)
     if _is_criterion(first.value, name):
-        whole = Place(source, first.line, (), notes, _Finder(path, values))
+        whole = Place(source, first.line, (), notes, _Finder(lines, values, listed=True))
         whole.note("layout", f"the rows are criteria; together they are one rubric of {len(values)}")
         yield [value.value for value in values], whole
         return
@@ -205,24 +207,25 @@ def _entries(
     if keyed is not None:
         notes.append(Note("layout", f"an object of {len(keyed)} rubrics, read by key", source, first.line))
         for key, record in keyed.items():
-            yield record, Place(source, first.line, (key,), notes, _Finder(path, [first]))
+            yield record, Place(source, first.line, (key,), notes, _Finder(lines, [first]))
         return
     for value in values:
-        yield value.value, Place(source, value.line, (), notes, _Finder(path, [value]))
+        yield value.value, Place(source, value.line, (), notes, _Finder(lines, [value]))
 
 
 @dataclass(frozen=True, slots=True)
 class _Finder:
-    """Gives the line of a path in a file. Of several values, the first index of the path says which is meant."""
+    """Gives the line of a path in a file. Where rows make up one value, the path begins with the row's index."""
 
-    path: str | PathLike[str]
+    lines: Lines
     values: Sequence[Value]
+    listed: bool = False
 
     def __call__(self, path: Path) -> int | None:
         value, rest = self.values[0], path
-        if len(self.values) > 1 and path and isinstance(path[0], int):
+        if self.listed and path and isinstance(path[0], int):
             value, rest = self.values[path[0]], path[1:]
-        found = find_line(self.path, (*value.place, *rest))
+        found = self.lines((*value.place, *rest))
         return value.line if found is None else found
 
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rubricate.data.io import find_line, read_rows, read_values, write_jsonl, write_parquet, write_yaml
-from rubricate.data.jsontext import find_json_line, split_json
+from rubricate.data.jsontext import JsonLines, split_json
 from rubricate.data.values import field_name
 from rubricate.errors import FormatError, MissingExtraError
 
@@ -166,7 +166,10 @@ def test_files_that_cannot_be_opened_are_refused_at_the_call(tmp_path: Path) -> 
     with pytest.raises(FormatError, match="folder"):
         read_rows(tmp_path, kind="jsonl")
     with pytest.raises(FormatError, match="known endings"):
-        read_rows(tmp_path / "responses.txt")
+        read_rows(tmp_path / "responses.docx")
+    (tmp_path / "responses.txt").write_text("{}")
+    with pytest.raises(FormatError, match="one text"):
+        list(read_rows(tmp_path / "responses.txt"))
     assert [row.record for row in read_rows(tmp_path / "responses.jsonl", kind="json")] == [{}]
 
 
@@ -237,7 +240,8 @@ def test_a_json_list_splits_into_its_elements(values: list[object], indent: int 
     text = json.dumps(values, indent=indent, ensure_ascii=False)
     found = list(split_json(text))
     assert [value for _, value, _ in found] == values
-    assert [find_json_line(text, place) for _, _, place in found] == [line for line, _, _ in found]
+    lines = JsonLines(text)
+    assert [lines.line(place) for _, _, place in found] == [line for line, _, _ in found]
 
 
 @relaxed

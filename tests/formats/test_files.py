@@ -36,8 +36,14 @@ HEALTH: dict[str, object] = {
 }
 
 
-def test_the_five_formats_are_known() -> None:
-    assert formats() == ["healthbench", "native", "paperbench", "prometheus", "rar"]
+ALL = """
+    advancedif drtulu flat healthbench multichallenge native openinstruct openrubrics paperbench prometheus rar rbr
+    rlcf rubrichub rubricjudge tail
+"""
+
+
+def test_the_formats_are_known() -> None:
+    assert formats() == ALL.split()
     with pytest.raises(ConfigError, match="did you mean healthbench"):
         get_format("healthbnech")
     with pytest.raises(ConfigError, match="exists already"):
