@@ -1,0 +1,104 @@
+"""The model that is probed, with what later probes need of earlier ones, and the requests that probes send."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+
+from rubricate.chat.base import ChatModel, ChatRequest, Completion, Message, TokenLogprob
+from rubricate.chat.limited import Limited
+from rubricate.chat.limiter import Limiter
+from rubricate.chat.limits import Limits
+from rubricate.chat.timing import SYSTEM_CLOCK, Clock
+
+__all__ = ["Subject", "user"]
+
+ROOM = 64
+"""Tokens for a short answer in words."""
+REASONING_ROOM = 512
+"""The same for a model that reasons first."""
+
+
+def user(
+    text: str,
+    *,
+    max_tokens: int = 1,
+    prefill: str = "",
+    top_logprobs: int | None = None,
+    json_schema: Mapping[str, object] | None = None,
+    sample: int = 0,
+) -> ChatRequest:
+    """A greedy request with one message of the user's."""
+    return ChatRequest(
+        (Message("user", text),),
+        max_tokens=max_tokens,
+        prefill=prefill,
+        top_logprobs=top_logprobs,
+        json_schema=json_schema,
+        sample=sample,
+    )
+
+
+class Subject:
+    """A model under examination.
+
+    Args:
+        model: the model. Where it stands behind a limiter, that is left aside: probes are not tried again.
+        prices: money for a million prompt and completion tokens.
+        clock: what time it is.
+
+    Attributes:
+        raw: the back end itself.
+        limiter: counts what the probes use.
+        reasons: whether it has been seen to reason before it answers, or takes no sampling parameters, as reasoning
+            models do.
+        short: seconds of a call with next to nothing in it, None until known.
+        continues: whether it continues a turn that has begun.
+        first_tokens: see ModelReport.
+    """
+
+    def __init__(
+        self, model: ChatModel, *, prices: tuple[float, float] | None = None, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
+        prompt_price, completion_price = prices or (0.0, 0.0)
+        limits = Limits(
+            concurrency=None,
+            max_attempts=1,
+            attempt_timeout=None,
+            breaker_failures=None,
+            prompt_price=prompt_price,
+            completion_price=completion_price,
+        )
+        self.raw = model.model if isinstance(model, Limited) else model
+        self.limiter = Limiter(limits, clock=clock)
+        self.model = Limited(self.raw, self.limiter)
+        self.clock = clock
+        self.short: float | None = None
+        self.reasons = not self.raw.capabilities.logprobs
+        self.continues = False
+        self.first_tokens: tuple[TokenLogprob, ...] = ()
+
+    @property
+    def least(self) -> int:
+        """Tokens for the shortest answer: 1, or room to reason for a model that gives no first token without."""
+        return 1 if self.raw.capabilities.logprobs else REASONING_ROOM
+
+    @property
+    def room(self) -> int:
+        """Tokens for a short answer in words."""
+        return REASONING_ROOM if self.reasons else ROOM
+
+    @property
+    def shares(self) -> bool:
+        """Whether the back end computes a common prefix once by itself, for requests that come together."""
+        return type(self.raw).complete_many is not ChatModel.complete_many
+
+    def nonce(self) -> str:
+        """A text that no cache has seen."""
+        return uuid.uuid4().hex
+
+    async def timed(self, request: ChatRequest) -> tuple[Completion, float]:
+        """The answer and the seconds that it took."""
+        began = self.clock.now()
+        answer = await self.model.complete(request)
+        return answer, self.clock.now() - began
