@@ -1,0 +1,392 @@
+"""What the formats of DR Tulu and open-instruct share: entries of a text and a signed weight, inside a JSON cell.
+
+Both score an entry 0, 1 or 2 and halve that, so every criterion has the scale `TERNARY`. A negative weight is a
+penalty. `rubrics_types` ("persistent", "evolving") become the criteria's tags.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rubricate.data.jsontext import parse_json
+from rubricate.data.values import walk
+from rubricate.errors import FormatError
+from rubricate.narrow import as_array, as_object
+from rubricate.rubrics.criterion import Criterion, Importance, Level, OrdinalScale, Polarity
+from rubricate.rubrics.formats.base import Place
+from rubricate.rubrics.formats.common import (
+    Item,
+    assign_ids,
+    build_criterion,
+    check_weights,
+    note_polarity,
+    objects_at,
+    optional_text,
+    own_id,
+    signed,
+    text_at,
+    written_ids,
+)
+from rubricate.rubrics.formats.losses import criterion_losses, signed_losses, unmarked
+from rubricate.rubrics.rubric import Rubric
+
+__all__ = [
+    "ITEM_FIELDS",
+    "TERNARY",
+    "Cell",
+    "Dialect",
+    "Entry",
+    "build_criteria",
+    "check_reserved",
+    "close_cell",
+    "filled",
+    "in_order",
+    "looks_like_payload",
+    "open_cell",
+    "order_mark",
+    "payload_losses",
+    "read_rubrics",
+    "verifier_names",
+    "weighted_entries",
+    "write_items",
+    "write_rubrics",
+]
+
+TERNARY = OrdinalScale(
+    levels=(
+        Level(label="0", value=0.0, description="not met"),
+        Level(label="1", value=1.0, description="met in part"),
+        Level(label="2", value=2.0, description="fully met"),
+    )
+)
+"""The scale of both systems, 0 to 2; scores are 0, 0.5 and 1. The descriptions are ours, their prompts have none."""
+
+ITEM_FIELDS = ("description", "weight")
+_TITLES = {"description": "title", "rubric_item": "type", "Ingredient": "Handle"}
+"""The names of an entry's text, in the order they are looked for, each with the name of the title beside it."""
+
+_STYLES: Mapping[str, tuple[bool, tuple[str, str]]] = {
+    "json": (True, (", ", ": ")),
+    "utf8": (False, (", ", ": ")),
+    "compact": (True, (",", ":")),
+    "compact_utf8": (False, (",", ":")),
+}
+"""Ways to write JSON text: whether other characters than ASCII are escaped, and the separators."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One of the two formats: its name, which begins its marks, and the weight of an entry that has none.
+
+    Attributes:
+        name: name of the format.
+        default: weight of an entry without one; None makes the weight required.
+    """
+
+    name: str
+    default: float | None = None
+
+    def mark(self, key: str) -> str:
+        """A metadata key of this format's own."""
+        return f"{self.name}:{key}"
+
+    @property
+    def prefix(self) -> str:
+        """How this format's own metadata keys begin."""
+        return f"{self.name}:"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of a list, with what its list says about it.
+
+    Attributes:
+        item, place: the entry and where it stands.
+        weight: sign included.
+        tag: the part of the rubric it belongs to, "" where nothing says.
+        importance: its category, where the list is one.
+        fixed: the weight comes from the list; the entry has none of its own.
+    """
+
+    item: Item
+    place: Place
+    weight: float
+    tag: str = ""
+    importance: Importance | None = None
+    fixed: bool = False
+
+
+# Reading entries
+
+
+def check_reserved(item: Item, place: Place, dialect: Dialect) -> None:
+    """Raise FormatError for a field that has the name of one of the format's own marks."""
+    if any(key.startswith(dialect.prefix) for key in item):
+        raise place.error(f"field names that begin with {dialect.prefix!r} are reserved", hint="rename the field")
+
+
+def read_rubrics(payload: Item, where: Place, dialect: Dialect) -> list[Entry]:
+    """The entries of `rubrics`, tagged with `rubrics_types` where there are any."""
+    items = objects_at(payload.get("rubrics"), where.at("rubrics"), "rubrics")
+    tags = _types(payload.get("rubrics_types"), where.at("rubrics_types"), len(items))
+    return weighted_entries(items, where.at("rubrics"), tags, dialect)
+
+
+def weighted_entries(items: Sequence[Item], where: Place, tags: Sequence[str], dialect: Dialect) -> list[Entry]:
+    """Entries with weights of their own. Raises FormatError that names every wrong weight."""
+    places = [where.at(index) for index in range(len(items))]
+    weights = check_weights(items, places, "weight", negative=True, default=dialect.default)
+    return [Entry(*parts) for parts in zip(items, places, weights, tags, strict=True)]
+
+
+def _types(value: object, place: Place, count: int) -> list[str]:
+    if value is None:
+        return [""] * count
+    types: list[str] = []
+    for index, name in enumerate(as_array(value) or ()):
+        if not isinstance(name, str) or not name.strip():
+            raise place.at(index).error("a type is a text, such as 'persistent' or 'evolving'")
+        types.append(name)
+    if len(types) != count:
+        raise place.error(f"expected a list of {count} types, one for each of the rubrics, got {_amount(value)}")
+    return types
+
+
+def _amount(value: object) -> str:
+    listed = as_array(value)
+    return str(len(listed)) if listed is not None else f"a {type(value).__name__}"
+
+
+def build_criteria(entries: Sequence[Entry], dialect: Dialect) -> list[Criterion]:
+    """The criteria of entries, with ids that are unique among all of them unless the source repeats its own."""
+    titles = [optional_text(entry.item, _TITLES[_text_key(entry.item)], entry.place) for entry in entries]
+    ids = assign_ids([own_id(entry.item, entry.place) for entry in entries], titles)
+    return [_criterion(entry, name, dialect) for entry, name in zip(entries, ids, strict=True)]
+
+
+def _text_key(item: Item) -> str:
+    return next((key for key in _TITLES if key in item), "description")
+
+
+def _criterion(entry: Entry, name: str, dialect: Dialect) -> Criterion:
+    item, key = entry.item, _text_key(entry.item)
+    check_reserved(item, entry.place, dialect)
+    if entry.fixed and "weight" in item:
+        hint = "remove it, or write the entry into a list `rubrics`"
+        raise entry.place.at("weight").error("entries of this list have no weights of their own", hint=hint)
+    fields = {
+        "id": name,
+        "text": text_at(item, key, entry.place),
+        "weight": abs(entry.weight),
+        "polarity": Polarity.PENALTY if entry.weight < 0 else Polarity.REWARD,
+        "importance": entry.importance,
+        "scale": TERNARY,
+        "tags": (entry.tag,) if entry.tag else (),
+        "metadata": {name: part for name, part in item.items() if name not in (key, "weight")}
+        | _marks(entry, key, dialect),
+    }
+    criterion = build_criterion(fields, entry.place, {"text": key})
+    note_polarity(criterion, entry.place.at(key))
+    return criterion
+
+
+def _marks(entry: Entry, key: str, dialect: Dialect) -> dict[str, object]:
+    """What the source wrote otherwise than we would: name of the text, kind of number, order of the fields."""
+    item, weight = entry.item, entry.item.get("weight")
+    marks: dict[str, object] = {}
+    if key != "description":
+        marks[dialect.mark("text")] = key
+    if "weight" not in item and not entry.fixed:
+        marks[dialect.mark("unweighted")] = True
+    if isinstance(weight, float) and weight.is_integer():
+        marks[dialect.mark("float")] = True
+    usual = [name for name in ("id", key, "weight") if name in item]
+    return marks | order_mark(item, [*usual, *(name for name in item if name not in usual)], dialect)
+
+
+def order_mark(record: Item, usual: Sequence[str], dialect: Dialect) -> dict[str, object]:
+    """The mark for the order of a record's fields, empty where it is the usual one."""
+    return {} if list(record) == list(usual) else {dialect.mark("order"): list(record)}
+
+
+def in_order(record: dict[str, object], metadata: Item, dialect: Dialect) -> dict[str, object]:
+    """A record with its fields in the order that its metadata remembers; new ones come last."""
+    order = as_array(metadata.get(dialect.mark("order"))) or ()
+    return {key: record[key] for key in order if isinstance(key, str) and key in record} | record
+
+
+# Writing entries
+
+
+def write_rubrics(rubric: Rubric, dialect: Dialect) -> dict[str, object]:
+    """The lists `rubrics` and, where every criterion has one tag, `rubrics_types`."""
+    lists: dict[str, object] = {"rubrics": write_items(rubric, rubric.criteria, dialect)}
+    types = _tags(rubric)
+    return lists if types is None else lists | {"rubrics_types": types}
+
+
+def _tags(rubric: Rubric) -> list[str] | None:
+    """The one tag of each criterion; None where one has none, several, or a blank one."""
+    tags = [tag for criterion in rubric.criteria for tag in criterion.tags if tag.strip()]
+    return tags if all(len(c.tags) == 1 for c in rubric.criteria) and len(tags) == len(rubric) else None
+
+
+def write_items(
+    rubric: Rubric, criteria: Sequence[Criterion], dialect: Dialect, *, weighted: bool = True
+) -> list[dict[str, object]]:
+    """The entries of some of a rubric's criteria, with their weights or without."""
+    titles = [_title(criterion, dialect) for criterion in rubric.criteria]
+    names = dict(zip(rubric.ids, written_ids(rubric, titles), strict=True))
+    return [_write_item(criterion, names[criterion.id], dialect, weighted) for criterion in criteria]
+
+
+def _written_key(criterion: Criterion, dialect: Dialect) -> str:
+    key = criterion.metadata.get(dialect.mark("text"))
+    return key if isinstance(key, str) and key in _TITLES else "description"
+
+
+def _title(criterion: Criterion, dialect: Dialect) -> str | None:
+    title = criterion.metadata.get(_TITLES[_written_key(criterion, dialect)])
+    return title if isinstance(title, str) else None
+
+
+def _write_item(criterion: Criterion, name: object, dialect: Dialect, weighted: bool) -> dict[str, object]:
+    metadata, weight = criterion.metadata, signed(criterion)
+    item: dict[str, object] = {} if name is None else {"id": name}
+    item[_written_key(criterion, dialect)] = criterion.text
+    if weighted and not (metadata.get(dialect.mark("unweighted")) and weight == dialect.default):
+        item["weight"] = float(weight) if metadata.get(dialect.mark("float")) else weight
+    extra = unmarked(metadata, dialect.prefix)
+    item |= {key: part for key, part in extra.items() if key not in (*item, "id", "weight")}
+    return in_order(item, metadata, dialect)
+
+
+def payload_losses(rubric: Rubric, held: Sequence[str] = ()) -> list[str]:
+    """What a list of weighted entries cannot hold of a rubric's criteria."""
+    scales = [c.id for c in rubric.criteria if c.scale != TERNARY]
+    tagged = [c.id for c in rubric.criteria if c.tags]
+    return [
+        *signed_losses(rubric),
+        *criterion_losses(rubric, {"scale", "tags", *held}),
+        *([f"scale, which is 0, 1, 2 here ({', '.join(scales[:5])})"] if scales else []),
+        *([f"tags, unless each has one ({', '.join(tagged[:5])})"] if tagged and _tags(rubric) is None else []),
+    ]
+
+
+# The cell
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The object in a `ground_truth` column, where it stands, and the marks that say how it was written."""
+
+    payload: Item
+    where: Place
+    marks: dict[str, object]
+
+    def check_numbers(self) -> None:
+        """Raise FormatError for a number that is none, once the weights have been named better."""
+        for path, problem in walk(self.payload):
+            raise self.where.at(*path).error(f"the value {problem}")
+
+
+def verifier_names(record: Item) -> list[str]:
+    """The verifiers that the column `dataset` names, in lower case, as open-instruct compares them."""
+    value = record.get("dataset")
+    names = [value] if isinstance(value, str) else as_array(value) or ()
+    return [name.lower() if isinstance(name, str) else "" for name in names]
+
+
+def looks_like_payload(value: object) -> bool:
+    """Whether a cell, or one of a list of cells, holds rubrics, as an object or as JSON text."""
+    for part in as_array(value) or [value]:
+        fields = as_object(part)
+        if fields is not None and {"rubrics", "Answer Critical"} & fields.keys():
+            return True
+        if isinstance(part, str) and part.lstrip()[:1] == "{" and _names_rubrics(part):
+            return True
+    return False
+
+
+def _names_rubrics(text: str) -> bool:
+    return '"rubrics"' in text or '"Answer Critical"' in text
+
+
+def open_cell(record: Item, place: Place, dialect: Dialect) -> Cell:
+    """The rubrics in `ground_truth`: an object, its JSON text, or a list with one of these in it.
+
+    Raises FormatError for anything else, with the path inside the text.
+    """
+    where = place.at("ground_truth")
+    if "ground_truth" not in record:
+        raise where.error("this field is missing", hint=f"fields here: {', '.join(record) or 'none'}")
+    value, marks = record["ground_truth"], dict[str, object]()
+    listed = as_array(value)
+    if listed is not None:
+        index = _pick(listed, verifier_names(record))
+        if index is None:
+            raise where.error("no rubrics in this list")
+        marks[dialect.mark("before")] = list(listed[:index])
+        marks[dialect.mark("after")] = list(listed[index + 1 :])
+        value, where = listed[index], where.at(index)
+    payload = as_object(_decoded(value, where) if isinstance(value, str) else value)
+    if payload is None:
+        raise where.error("expected an object with `rubrics`, or the JSON text of one")
+    for path, problem in walk(payload):
+        if "not a number" not in problem:
+            raise where.at(*path).error(f"the value {problem}")
+    return Cell(payload, where, marks | _style(value, payload, dialect))
+
+
+def _pick(cells: Sequence[object], names: Sequence[str]) -> int | None:
+    found = [index for index, part in enumerate(cells) if part is not None and looks_like_payload([part])]
+    named = [index for index, name in enumerate(names[: len(cells)]) if name == "rubric"]
+    return next(iter([*named, *found, *range(len(cells))]), None)
+
+
+def _decoded(text: str, where: Place) -> object:
+    try:
+        return parse_json(text, line=None, allow_nonfinite=True)
+    except FormatError as error:
+        raise where.error(f"the text is no JSON that can be read: {error.detail}", hint=error.hint) from None
+
+
+def _style(value: object, payload: Item, dialect: Dialect) -> dict[str, object]:
+    """The mark that gives the same text again: a style, or the text itself where no style does."""
+    if not isinstance(value, str):
+        return {dialect.mark("style"): "object"}
+    style = next((name for name in _STYLES if _encoded(payload, name) == value), None)
+    if style is None:
+        return {dialect.mark("cell"): value}
+    return {} if style == "json" else {dialect.mark("style"): style}
+
+
+def _encoded(payload: Item, style: str) -> str:
+    escaped, separators = _STYLES[style]
+    return json.dumps(payload, ensure_ascii=escaped, separators=separators)
+
+
+def filled(skeleton: Item, lists: Mapping[str, object]) -> dict[str, object]:
+    """A payload's skeleton, in which null stands for a list that was read, with the lists in their places."""
+    return {key: lists.get(key, part) for key, part in skeleton.items()} | dict(lists)
+
+
+def close_cell(payload: dict[str, object], metadata: Item, dialect: Dialect) -> object:
+    """The cell of a payload, written as the marks in the metadata say; JSON text where they say nothing."""
+    style, text = metadata.get(dialect.mark("style")), metadata.get(dialect.mark("cell"))
+    cell: object = payload
+    if isinstance(text, str) and _same(text, payload):
+        cell = text
+    elif style != "object":
+        cell = _encoded(payload, style if isinstance(style, str) and style in _STYLES else "json")
+    before, after = (as_array(metadata.get(dialect.mark(side))) for side in ("before", "after"))
+    return cell if before is None else [*before, cell, *(after or ())]
+
+
+def _same(text: str, payload: dict[str, object]) -> bool:
+    try:
+        return parse_json(text, line=None) == payload
+    except FormatError:
+        return False
