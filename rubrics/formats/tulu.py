@@ -61,7 +61,7 @@ TERNARY = OrdinalScale(
         Level(label="2", value=2.0, description="fully met"),
     )
 )
-"""The scale of both systems, 0 to 2; scores are 0, 0.5 and 1. The descriptions are ours, their prompts have none."""
+"""The scale of both systems, 0 to 2; scores are 0, 0.5 and 1. The descriptions are ours: their prompts say none."""
 
 ITEM_FIELDS = ("description", "weight")
 _TITLES = {"description": "title", "rubric_item": "type", "Ingredient": "Handle"}
