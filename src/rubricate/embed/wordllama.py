@@ -131,8 +131,8 @@ def _means(loaded: _Loaded, texts: list[str]) -> Vectors:
     tokens = [np.asarray(encoding.ids, dtype=np.int32) for encoding in encodings]
     sums = np.empty((len(texts), _DIMENSIONS), dtype=np.float32)
     for first, last in _packs([len(ids) for ids in tokens]):
-        if last - first == 1:
-            ids = tokens[first]
+        ids = tokens[first]
+        if len(ids) > _TOKENS:
             pieces = [ids[at : at + _TOKENS] for at in range(0, len(ids), _TOKENS)]
             sums[first] = np.sum([loaded.table[piece].sum(axis=0) for piece in pieces], axis=0)
         else:
