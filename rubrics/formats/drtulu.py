@@ -28,19 +28,17 @@ from rubricate.narrow import as_array, as_object
 from rubricate.rubrics.criterion import Criterion, Importance, Polarity
 from rubricate.rubrics.formats.base import Format, Options, Place
 from rubricate.rubrics.formats.common import build_rubric, holds_items, objects_at, record_id, with_id
+from rubricate.rubrics.formats.layout import arranged, check_reserved, order_mark
 from rubricate.rubrics.formats.losses import metadata_losses, rubric_losses, unmarked
 from rubricate.rubrics.formats.tulu import (
     ITEM_FIELDS,
     Dialect,
     Entry,
     build_criteria,
-    check_reserved,
     close_cell,
     filled,
-    in_order,
     looks_like_payload,
     open_cell,
-    order_mark,
     payload_losses,
     read_rubrics,
     verifier_names,
@@ -144,7 +142,7 @@ def _parse(value: object, place: Place, options: Options) -> Rubric:
         items = objects_at(value, place)
         entries = weighted_entries(items, place, [""] * len(items), _DIALECT)
         return build_rubric(place, build_criteria(entries, _DIALECT))
-    check_reserved(record, place, _DIALECT)
+    check_reserved(record, _DIALECT.prefix, place)
     if _is_row(record) or ("ground_truth" in record and not _layout(record) and "rubrics" not in record):
         return _parse_row(record, place)
     entries, lists, layout = _entries(record, place)
@@ -156,7 +154,7 @@ def _parse(value: object, place: Place, options: Options) -> Rubric:
     written = [section.field for section in _SECTIONS.get(layout, ())] or [
         name for name in lists if record[name] is not None
     ]
-    marks = order_mark(record, [*head, *metadata, *written], _DIALECT) | ({_LAYOUT: layout} if layout else {})
+    marks = order_mark(_DIALECT.order, record, [*head, *metadata, *written]) | ({_LAYOUT: layout} if layout else {})
     return build_rubric(place, criteria, rubric_id=rubric_id, metadata=metadata | marks)
 
 
@@ -172,7 +170,7 @@ def _parse_row(record: Mapping[str, object], place: Place) -> Rubric:
     rubric_id, metadata = record_id({key: part for key, part in record.items() if key != "ground_truth"}, "id")
     usual = [*(["id"] if rubric_id else []), *metadata, "ground_truth"]
     skeleton = {key: None if key in lists else part for key, part in cell.payload.items()}
-    marks = {_PAYLOAD: skeleton} | cell.marks | order_mark(record, usual, _DIALECT)
+    marks = {_PAYLOAD: skeleton} | cell.marks | order_mark(_DIALECT.order, record, usual)
     return build_rubric(cell.where, criteria, rubric_id=rubric_id, metadata=metadata | marks)
 
 
@@ -235,7 +233,7 @@ def _in_sections(rubric: Rubric) -> dict[str, object] | None:
     sections = _SECTIONS.get(layout) if isinstance(layout, str) else None
     if sections is None:
         return None
-    order = as_array(rubric.metadata.get(_DIALECT.mark("order")))
+    order = as_array(rubric.metadata.get(_DIALECT.order))
     given = skeleton if skeleton is not None else order
     lists: dict[str, object] = {}
     for section in sections:
@@ -259,9 +257,9 @@ def _plain(rubric: Rubric) -> dict[str, object]:
         return _assembled(rubric.model_copy(update={"metadata": metadata}), lists)
     query = ""
     if metadata.pop(_LAYOUT, None) is not None:  # it outgrew a layout in sections
-        metadata.pop(_DIALECT.mark("order"), None)
+        metadata.pop(_DIALECT.order, None)
         query = metadata.pop("question", "")
-    order = as_array(metadata.get(_DIALECT.mark("order")))
+    order = as_array(metadata.get(_DIALECT.order))
     if _lacks_query(metadata, "") and (order is None or "query" in order):
         metadata = {"query": query} | metadata
     if order is not None and "rubrics_types" in order:
@@ -276,7 +274,7 @@ def _assembled(rubric: Rubric, lists: dict[str, object]) -> dict[str, object]:
         cell = close_cell(filled(skeleton, lists), rubric.metadata, _DIALECT)
         lists = {"ground_truth": cell}
     kept = {key: part for key, part in metadata.items() if key not in lists}
-    return in_order(with_id(rubric, "id", kept) | lists, rubric.metadata, _DIALECT)
+    return arranged(with_id(rubric, "id", kept) | lists, rubric.metadata.get(_DIALECT.order))
 
 
 def _losses(rubric: Rubric) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rubricate.narrow import as_array
+from rubricate.narrow import as_array, as_object
 from rubricate.rubrics.criterion import Criterion, Polarity
 from rubricate.rubrics.formats.base import Format, Options, Place
 from rubricate.rubrics.formats.common import (
@@ -36,7 +36,8 @@ _NAMES = {"text": "criterion", "channel": "tags"}
 
 
 def _is_item(item: Mapping[str, object]) -> bool:
-    return "points" in item
+    # Entries whose tags are an object are RubricHub's.
+    return "points" in item and as_object(item.get("tags")) is None
 
 
 def _is_record(record: Mapping[str, object]) -> bool:

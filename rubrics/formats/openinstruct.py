@@ -17,17 +17,15 @@ from collections.abc import Mapping
 from rubricate.narrow import as_array, as_object
 from rubricate.rubrics.formats.base import Format, Options, Place
 from rubricate.rubrics.formats.common import build_rubric, objects_at, record_id, with_id
+from rubricate.rubrics.formats.layout import arranged, check_reserved, order_mark
 from rubricate.rubrics.formats.losses import metadata_losses, rubric_losses, unmarked
 from rubricate.rubrics.formats.tulu import (
     ITEM_FIELDS,
     Dialect,
     build_criteria,
-    check_reserved,
     close_cell,
     filled,
-    in_order,
     open_cell,
-    order_mark,
     payload_losses,
     read_rubrics,
     verifier_names,
@@ -65,7 +63,7 @@ def _parse(value: object, place: Place, options: Options) -> Rubric:
         items = objects_at(value, place)
         entries = weighted_entries(items, place, [""] * len(items), _DIALECT)
         return build_rubric(place, build_criteria(entries, _DIALECT))
-    check_reserved(record, place, _DIALECT)
+    check_reserved(record, _DIALECT.prefix, place)
     cell = open_cell(record, place, _DIALECT)
     if "rubrics" not in cell.payload:
         hint = f"fields here: {', '.join(cell.payload) or 'none'}"
@@ -81,7 +79,7 @@ def _parse(value: object, place: Place, options: Options) -> Rubric:
     plain = dict[str, object]({"query": _query(metadata), "rubrics": None})
     plain |= {"rubrics_types": None} if any(criterion.tags for criterion in criteria) else {}
     marks = {} if list(skeleton.items()) == list(plain.items()) else {_PAYLOAD: skeleton}
-    marks = marks | cell.marks | order_mark(record, usual, _DIALECT)
+    marks = marks | cell.marks | order_mark(_DIALECT.order, record, usual)
     return build_rubric(cell.where, criteria, rubric_id=rubric_id, metadata=metadata | marks)
 
 
@@ -91,10 +89,10 @@ def _dump(rubric: Rubric, place: Place) -> dict[str, object]:
     cell = close_cell(filled(skeleton, write_rubrics(rubric, _DIALECT)), rubric.metadata, _DIALECT)
     record = with_id(rubric, "id", {key: part for key, part in metadata.items() if key != "ground_truth"})
     record["ground_truth"] = cell
-    order = as_array(rubric.metadata.get(_DIALECT.mark("order")))
+    order = as_array(rubric.metadata.get(_DIALECT.order))
     if "dataset" not in record and (order is None or "dataset" in order):
         record["dataset"] = _VERIFIER
-    return in_order(record, rubric.metadata, _DIALECT)
+    return arranged(record, order)
 
 
 def _losses(rubric: Rubric) -> list[str]:

@@ -29,6 +29,7 @@ from rubricate.rubrics.formats.common import (
     text_at,
     written_ids,
 )
+from rubricate.rubrics.formats.layout import arranged, check_reserved, item_order, order_mark
 from rubricate.rubrics.formats.losses import criterion_losses, signed_losses, unmarked
 from rubricate.rubrics.rubric import Rubric
 
@@ -39,13 +40,10 @@ __all__ = [
     "Dialect",
     "Entry",
     "build_criteria",
-    "check_reserved",
     "close_cell",
     "filled",
-    "in_order",
     "looks_like_payload",
     "open_cell",
-    "order_mark",
     "payload_losses",
     "read_rubrics",
     "verifier_names",
@@ -97,6 +95,11 @@ class Dialect:
         """How this format's own metadata keys begin."""
         return f"{self.name}:"
 
+    @property
+    def order(self) -> str:
+        """The mark for the order of a record's or an entry's fields."""
+        return self.mark("order")
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -119,12 +122,6 @@ class Entry:
 
 
 # Reading entries
-
-
-def check_reserved(item: Item, place: Place, dialect: Dialect) -> None:
-    """Raise FormatError for a field that has the name of one of the format's own marks."""
-    if any(key.startswith(dialect.prefix) for key in item):
-        raise place.error(f"field names that begin with {dialect.prefix!r} are reserved", hint="rename the field")
 
 
 def read_rubrics(payload: Item, where: Place, dialect: Dialect) -> list[Entry]:
@@ -172,7 +169,7 @@ def _text_key(item: Item) -> str:
 
 def _criterion(entry: Entry, name: str, dialect: Dialect) -> Criterion:
     item, key = entry.item, _text_key(entry.item)
-    check_reserved(item, entry.place, dialect)
+    check_reserved(item, dialect.prefix, entry.place)
     if entry.fixed and "weight" in item:
         hint = "remove it, or write the entry into a list `rubrics`"
         raise entry.place.at("weight").error("entries of this list have no weights of their own", hint=hint)
@@ -202,19 +199,8 @@ def _marks(entry: Entry, key: str, dialect: Dialect) -> dict[str, object]:
         marks[dialect.mark("unweighted")] = True
     if isinstance(weight, float) and weight.is_integer():
         marks[dialect.mark("float")] = True
-    usual = [name for name in ("id", key, "weight") if name in item]
-    return marks | order_mark(item, [*usual, *(name for name in item if name not in usual)], dialect)
-
-
-def order_mark(record: Item, usual: Sequence[str], dialect: Dialect) -> dict[str, object]:
-    """The mark for the order of a record's fields, empty where it is the usual one."""
-    return {} if list(record) == list(usual) else {dialect.mark("order"): list(record)}
-
-
-def in_order(record: dict[str, object], metadata: Item, dialect: Dialect) -> dict[str, object]:
-    """A record with its fields in the order that its metadata remembers; new ones come last."""
-    order = as_array(metadata.get(dialect.mark("order"))) or ()
-    return {key: record[key] for key in order if isinstance(key, str) and key in record} | record
+    own = [name for name in (key, "weight") if name in item]
+    return marks | order_mark(dialect.order, item, item_order(item, own))
 
 
 # Writing entries
@@ -260,7 +246,7 @@ def _write_item(criterion: Criterion, name: object, dialect: Dialect, weighted: 
         item["weight"] = float(weight) if metadata.get(dialect.mark("float")) else weight
     extra = unmarked(metadata, dialect.prefix)
     item |= {key: part for key, part in extra.items() if key not in (*item, "id", "weight")}
-    return in_order(item, metadata, dialect)
+    return arranged(item, metadata.get(dialect.order))
 
 
 def payload_losses(rubric: Rubric, held: Sequence[str] = ()) -> list[str]:
