@@ -1,4 +1,4 @@
-"""A chat model behind a limiter: the form in which every model is used."""
+"""Chat models around others: the base of such layers, and the limiter, behind which every model is used."""
 
 from __future__ import annotations
 
@@ -8,24 +8,23 @@ from rubricate.chat.base import Capabilities, ChatModel, ChatRequest, Completion
 from rubricate.chat.limiter import Limiter
 from rubricate.errors import ChatError
 
-__all__ = ["Limited"]
+__all__ = ["Final", "Layer", "Limited", "innermost"]
 
 
-class Limited(ChatModel):
-    """A model whose calls keep a limiter's bounds, are tried again, and end by the deadline.
+class Final(ChatModel):
+    """Base of models whose answers and errors are final, so that no limiter goes in front of them."""
+
+
+class Layer(ChatModel):
+    """Base of what stands in front of a model and goes by its name.
 
     Attributes:
         model: the model behind it.
-        limiter: shared by all models that were given it.
     """
 
-    def __init__(self, model: ChatModel, limiter: Limiter | None = None) -> None:
+    def __init__(self, model: ChatModel) -> None:
         self.name = model.name
         self.model = model
-        self.limiter = limiter or Limiter()
-
-    def __repr__(self) -> str:
-        return f"Limited({self.model!r})"
 
     @property
     def fingerprint(self) -> str:
@@ -36,6 +35,38 @@ class Limited(ChatModel):
         return self.model.capabilities
 
     async def complete(self, request: ChatRequest) -> Completion:
+        (result,) = await self.complete_many([request])
+        if isinstance(result, ChatError):
+            raise result
+        return result
+
+    async def aclose(self) -> None:
+        await self.model.aclose()
+
+
+def innermost(model: ChatModel) -> ChatModel:
+    """The model behind all layers."""
+    while isinstance(model, Layer):
+        model = model.model
+    return model
+
+
+class Limited(Layer):
+    """A model whose calls keep a limiter's bounds, are tried again, and end by the deadline.
+
+    Attributes:
+        model: the model behind it.
+        limiter: shared by all models that were given it.
+    """
+
+    def __init__(self, model: ChatModel, limiter: Limiter | None = None) -> None:
+        super().__init__(model)
+        self.limiter = limiter or Limiter()
+
+    def __repr__(self) -> str:
+        return f"Limited({self.model!r})"
+
+    async def complete(self, request: ChatRequest) -> Completion:
         return await self.limiter.call(self.model, request)
 
     async def complete_many(self, requests: Sequence[ChatRequest]) -> list[Completion | ChatError]:
@@ -43,6 +74,3 @@ class Limited(ChatModel):
         if requests and type(self.model).complete_many is not ChatModel.complete_many:
             return await self.limiter.call_many(self.model, requests)
         return await super().complete_many(requests)
-
-    async def aclose(self) -> None:
-        await self.model.aclose()

@@ -7,12 +7,17 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from rubricate.chat.base import ChatModel
-from rubricate.chat.limited import Limited
+from rubricate.chat.cache import AnswerCache, open_cache
+from rubricate.chat.cache_model import Cached
+from rubricate.chat.limited import Final, Limited
 from rubricate.chat.limiter import Limiter
 from rubricate.chat.limits import Limits
+from rubricate.chat.recording import Recording, open_recording
+from rubricate.chat.recording_model import Recorder
 from rubricate.errors import ConfigError
 from rubricate.narrow import as_number
 
@@ -61,6 +66,12 @@ def _mock() -> Callable[..., ChatModel]:
     return load_mock
 
 
+def _replay() -> Callable[..., ChatModel]:
+    from rubricate.chat.replay import load_replay
+
+    return load_replay
+
+
 # A model in this process has a batcher of its own, fails alike every time, and may take long over an answer.
 _IN_PROCESS = Limits(concurrency=None, max_attempts=1, attempt_timeout=None, breaker_failures=None)
 
@@ -78,6 +89,7 @@ for _back_end in (
     BackEnd("https", _server, "https://host/v1#model"),
     BackEnd("local", _local, "local:smollm2", _IN_PROCESS),
     BackEnd("mock", _mock, "mock:yes", Limits(concurrency=None, attempt_timeout=None)),
+    BackEnd("replay", _replay, "replay:RUN.jsonl"),
 ):
     register_back_end(_back_end)
 
@@ -93,20 +105,27 @@ def connect(
     limits: Limits | None = None,
     limiter: Limiter | None = None,
     api_key: str | None = None,
+    cache: AnswerCache | str | Path | None = None,
+    record: Recording | str | Path | None = None,
     **options: object,
 ) -> ChatModel:
     """The model of that name, behind a limiter. Nothing is loaded or asked before its first call.
 
     Names are `openai:MODEL` (OPENAI_API_KEY and OPENAI_BASE_URL are read), `http://HOST:PORT/v1#MODEL` or https
     (without `#MODEL` the server is asked; RUBRICATE_API_KEY is read), `local:smollm2`, `local:/DIR`,
-    `local:/FILE.gguf`, and `mock:yes`, `mock:no`, `mock:p=0.7`, `mock:/SCRIPT.jsonl` among others. Options of the
-    back end follow `?`, as in `local:/DIR?adapter=/LORA&dtype=float32`, or are given as keywords.
+    `local:/FILE.gguf`, `replay:/RECORDING.jsonl`, and `mock:yes`, `mock:no`, `mock:p=0.7`, `mock:/SCRIPT.jsonl`
+    among others. Options of the back end follow `?`, as in `local:/DIR?adapter=/LORA&dtype=float32`, or are given
+    as keywords.
 
     Args:
         name: the name, or a model, which is put behind a limiter unless it is behind one already.
         limits: bounds for this model alone.
         limiter: a limiter to share with other models, in place of `limits`.
         api_key: for back ends that take one. It stays out of names, fingerprints and messages.
+        cache: answers are looked up there first, and kept: an AnswerCache, or the path of one.
+        record: what becomes of every request is written there: a Recording, or the path of one.
+
+    A replay has no limiter, and takes no cache: it gives what was recorded.
 
     Raises ConfigError for an unknown name or option, MissingExtraError for a missing package.
     """
@@ -117,7 +136,7 @@ def connect(
             raise ConfigError(
                 "options go with a name; this model is made already", hint="set them where it is made"
             )
-        return _limit(name, limits, limiter, Limits())
+        return _kept(_limit(name, limits, limiter, Limits()), cache, record)
     back_end, spec, query = _split(name)
     given = {**query, **options}
     twice = sorted(set(query) & set(options))
@@ -127,10 +146,31 @@ def connect(
         given["api_key"] = api_key
     load = back_end.loader()
     _check_options(back_end, load, given)
-    return _limit(load(spec, **given), limits, limiter, back_end.limits)
+    return _kept(_limit(load(spec, **given), limits, limiter, back_end.limits), cache, record)
 
 
-def _limit(model: ChatModel, limits: Limits | None, limiter: Limiter | None, default: Limits) -> Limited:
+def _kept(
+    model: ChatModel, cache: AnswerCache | str | Path | None, record: Recording | str | Path | None
+) -> ChatModel:
+    """The model behind a cache and a recording."""
+    if cache is not None:
+        if isinstance(model, Final):
+            raise ConfigError("a replay takes no cache: it gives what was recorded", hint="leave the cache out")
+        if not isinstance(model, Limited):
+            raise ConfigError(
+                "one cache stands between limits and recording", hint="give all of them to one connect"
+            )
+        model = Cached(model, open_cache(cache))
+    return model if record is None else Recorder(model, open_recording(record))
+
+
+def _limit(model: ChatModel, limits: Limits | None, limiter: Limiter | None, default: Limits) -> ChatModel:
+    if isinstance(model, Final):
+        return model
+    if isinstance(model, Cached | Recorder):
+        if limits is None and limiter is None:
+            return model
+        raise ConfigError("limits go under cache and recording", hint="give all of them to one connect")
     if isinstance(model, Limited):
         if limits is None and limiter is None:
             return model

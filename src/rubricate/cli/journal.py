@@ -19,6 +19,7 @@ from types import TracebackType
 import numpy as np
 from numpy.typing import NDArray
 
+from rubricate.chat.recording_file import open_locked, write_whole
 from rubricate.errors import ConfigError, FormatError
 from rubricate.narrow import as_object
 
@@ -75,7 +76,11 @@ class Journal:
         self._synced = self._sync_cost = 0.0
         self._dirty = False
         self.new = False
-        self._file = _open_locked(path)
+        busy = ConfigError(
+            f"another process is scoring into the same output (it holds {path})",
+            hint="wait for it to end, or choose another --out",
+        )
+        self._file = open_locked(path, busy=busy, hint="choose another --out")
         try:
             if restart:
                 os.ftruncate(self._file, 0)
@@ -176,9 +181,7 @@ class Journal:
         data = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         raw = data.encode("utf-8", "surrogatepass") + b"\n"
         try:
-            written = os.write(self._file, raw)
-            while written < len(raw):  # a signal can cut a write short
-                written += os.write(self._file, raw[written:])
+            write_whole(self._file, raw)
         except OSError as error:
             raise ConfigError(
                 f"{self.path} cannot be written: {error.strerror}",
@@ -246,38 +249,6 @@ def _parse(raw: bytes) -> Mapping[str, object] | None:
         return as_object(json.loads(raw.decode("utf-8", "surrogatepass")))
     except ValueError:
         return None
-
-
-def _open_locked(path: Path) -> int:
-    """The file, opened and locked. The lock belongs to the open file, so the kernel drops it when we die."""
-    while True:
-        try:
-            file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError as error:
-            raise ConfigError(f"{path} cannot be written: {error.strerror}", hint="choose another --out") from None
-        try:
-            _lock(file)
-        except OSError:
-            os.close(file)
-            raise ConfigError(
-                f"another process is scoring into the same output (it holds {path})",
-                hint="wait for it to end, or choose another --out",
-            ) from None
-        try:
-            same = os.stat(path).st_ino == os.fstat(file).st_ino
-        except FileNotFoundError:
-            same = False
-        if same:
-            return file
-        os.close(file)  # its owner finished and removed it between our two calls
-
-
-def _lock(file: int) -> None:
-    try:
-        import fcntl
-    except ImportError:  # Windows: no advisory locks of this kind; two processes are not kept apart there
-        return
-    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 class _Index:
