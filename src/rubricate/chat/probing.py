@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
@@ -47,7 +48,9 @@ PROBES = tuple(name for name, _ in _PROBES)
 _LOST_AT_MOST = 2
 """So many probes in a row may get no answer at all before the rest are not tried."""
 _SHORT_PROMPT = 64  # tokens of a short probe's prompt at most, chat template included
-_WORDY = 4  # probes' calls that ask for an answer in words: whether it answers, the schema, and two that repeat
+_WORDY = (
+    5  # calls that ask for an answer in words: whether it answers, the schema in two forms, and two that repeat
+)
 _FIRST_TOKENS = 4  # two questions, and again with fewer alternatives
 _PREFILL_TOKENS = 8
 
@@ -76,7 +79,7 @@ async def probe_model(
     reply at all, the rest are skipped too. The model's connections are closed at the end.
 
     Args:
-        model: any model, also behind a limiter, which is left aside.
+        model: any model. Limiters, caches and recorders in front of it are left aside.
         prices: money for a million prompt and completion tokens, for `usage.cost`.
         timeout: seconds for each probe.
         clock: what time it is.
@@ -94,13 +97,14 @@ async def probe_model(
                 continue
             if step is not None:
                 step(name)
-            finding, lost = await _run(name, probe, subject, timeout)
+            finding, reply = await _run(name, probe, subject, timeout)
             findings.append(finding)
-            silent = silent + 1 if lost else 0
-            if silent >= _LOST_AT_MOST or (name == "answers" and lost):
-                stopped = "not tried: the probes before it got no reply"
-            elif name == "served" and findings[0].sign is not Sign.YES:
+            silent = silent + 1 if reply is _Reply.NONE else 0
+            dead = findings[0].sign is not Sign.YES
+            if dead and (name == "served" or reply is not _Reply.ERROR):
                 stopped = "not tried: the model does not answer"
+            elif silent >= _LOST_AT_MOST:
+                stopped = "not tried: the probes before it got no reply"
     finally:
         await subject.raw.aclose()
     claimed = subject.raw.capabilities
@@ -115,19 +119,30 @@ async def probe_model(
     )
 
 
-async def _run(name: str, probe: Probe, subject: Subject, timeout: float) -> tuple[Finding, bool]:
-    """The finding, and whether no reply came at all."""
-    began, lost = subject.clock.now(), False
+class _Reply(enum.Enum):
+    """What came back from the model's server during a probe."""
+
+    ANSWER = enum.auto()
+    ERROR = enum.auto()  # a status that says so
+    NONE = enum.auto()
+    UNASKED = enum.auto()  # it failed on this side: no key, no weights
+
+
+async def _run(name: str, probe: Probe, subject: Subject, timeout: float) -> tuple[Finding, _Reply]:
+    """The finding, and what the server had to do with it."""
+    began, reply = subject.clock.now(), _Reply.ANSWER
     try:
         with deadline(timeout, clock=subject.clock):
             finding = await probe(subject)
     except RubricateError as error:
         finding = Finding(name, Sign.FAILED, _said(error), error=error.message, hint=error.hint)
-        lost = isinstance(error, DeadlineError | ServerError) and error.status is None
+        lost = isinstance(error, DeadlineError | ServerError)
+        replied = isinstance(error, ChatError) and error.status is not None
+        reply = _Reply.ERROR if replied else _Reply.NONE if lost else _Reply.UNASKED
     except Exception as error:  # a bug in a back end is a finding about that back end
         said = f"{type(error).__name__}: {error}"
-        finding = Finding(name, Sign.FAILED, said, error=said)
-    return replace(finding, seconds=subject.clock.now() - began), lost
+        finding, reply = Finding(name, Sign.FAILED, said, error=said), _Reply.UNASKED
+    return replace(finding, seconds=subject.clock.now() - began), reply
 
 
 def _said(error: RubricateError) -> str:

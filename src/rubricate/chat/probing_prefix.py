@@ -6,7 +6,7 @@ from collections.abc import Callable
 from statistics import median
 
 from rubricate.chat.base import ChatRequest, Completion
-from rubricate.chat.probing_results import Finding, Sign
+from rubricate.chat.probing_results import Finding, Sign, took
 from rubricate.chat.probing_subject import Subject, user
 from rubricate.errors import ChatError, ContextOverflowError
 from rubricate.types import Usage
@@ -93,9 +93,11 @@ async def _one_by_one(subject: Subject, chars: int) -> Finding:
         text += f" ({hits} of {len(warms)} calls)"
         return Finding("prefix_cache", sign, text, {**details, "by": "count"})
     sign, saved = judge_times(subject.short or 0.0, cold_times, warm_times)
-    said = f"first call {median(cold_times):.3g} s, same beginning again {median(warm_times):.3g} s"
-    why = "too little of a call is spent on the prompt to tell" if saved is None else f"{saved:.0%} of it saved"
-    text = f"{said}: {why}; the server counts no cached tokens"
+    text = f"first call {took(median(cold_times))}, same beginning again {took(median(warm_times))}: "
+    text += (
+        "too little of that is the prompt's to tell" if saved is None else f"{saved:.0%} of the prompt's time saved"
+    )
+    text += "; the server counts no cached tokens"
     return Finding("prefix_cache", sign, text, {**details, "by": "time", "saved": _share(saved)})
 
 
@@ -123,7 +125,7 @@ async def _together(subject: Subject, chars: int) -> Finding:
         "cached_tokens": cached,
     }
     text = (
-        f"{TOGETHER} calls together take {median(together):.3g} s, one alone {median(alone):.3g} s; {cached:,} of "
+        f"{TOGETHER} calls together take {took(median(together))}, one alone {took(median(alone))}; {cached:,} of "
         f"{length:,} prompt tokens are computed once"
     )
     return Finding("prefix_cache", Sign.YES if cached else Sign.NO, text, {**details, "by": "construction"})

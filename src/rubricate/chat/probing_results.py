@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from rubricate.chat.base import Capabilities, TokenLogprob
 from rubricate.types import Usage
 
-__all__ = ["Finding", "ModelReport", "Sign"]
+__all__ = ["Finding", "ModelReport", "Sign", "took"]
 
 
 class Sign(enum.StrEnum):
@@ -124,3 +124,10 @@ def _tokens(usage: Usage) -> dict[str, object]:
         "prompt_tokens": usage.prompt_tokens,
         "completion_tokens": usage.completion_tokens,
     }
+
+
+def took(seconds: float) -> str:
+    """Seconds for people."""
+    if seconds < 0.001:
+        return "under 1 ms"
+    return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Mapping
 
 from rubricate.chat.base import ChatModel, ChatRequest, Completion, Message, TokenLogprob
-from rubricate.chat.limited import Limited
+from rubricate.chat.limited import Limited, innermost
 from rubricate.chat.limiter import Limiter
 from rubricate.chat.limits import Limits
 from rubricate.chat.timing import SYSTEM_CLOCK, Clock
@@ -43,7 +43,7 @@ class Subject:
     """A model under examination.
 
     Args:
-        model: the model. Where it stands behind a limiter, that is left aside: probes are not tried again.
+        model: the model. Limiters, caches and recorders in front of it are left aside: every probe is sent, once.
         prices: money for a million prompt and completion tokens.
         clock: what time it is.
 
@@ -69,7 +69,7 @@ class Subject:
             prompt_price=prompt_price,
             completion_price=completion_price,
         )
-        self.raw = model.model if isinstance(model, Limited) else model
+        self.raw = innermost(model)
         self.limiter = Limiter(limits, clock=clock)
         self.model = Limited(self.raw, self.limiter)
         self.clock = clock

@@ -12,7 +12,7 @@ from statistics import median
 
 from rubricate.chat.base import ChatModel, ChatRequest, Completion, Outcome, TokenLogprob
 from rubricate.chat.limited import Limited
-from rubricate.chat.probing_results import Finding, Sign
+from rubricate.chat.probing_results import Finding, Sign, took
 from rubricate.chat.probing_subject import Subject, user
 from rubricate.chat.server import ServerModel
 from rubricate.errors import ChatError, RequestError
@@ -56,7 +56,7 @@ async def probe_answers(subject: Subject) -> Finding:
     answer, seconds = await subject.timed(user("Reply with the word ready.", max_tokens=subject.room))
     if answer.reasoning or "<think>" in answer.text:
         subject.reasons = True
-    text = f"after {seconds:.3g} s (first call)"
+    text = f"after {took(seconds)} (first call)"
     if answer.outcome is not Outcome.OK:
         text += f", but with no usable text: {answer.outcome.value}"
     if subject.reasons and answer.reasoning:
@@ -70,7 +70,7 @@ async def probe_latency(subject: Subject) -> Finding:
     times = [(await subject.timed(_short(n, subject)))[1] for n in range(SHORT_CALLS)]
     subject.short = median(times)
     details = {"median_seconds": round(subject.short, 4), "seconds": [round(value, 4) for value in times]}
-    return Finding("latency", Sign.YES, f"{subject.short:.3g} s for a short call", details)
+    return Finding("latency", Sign.YES, f"{took(subject.short)} for a short call", details)
 
 
 async def probe_concurrency(subject: Subject) -> Finding:
@@ -91,7 +91,7 @@ async def probe_concurrency(subject: Subject) -> Finding:
         "one_call_seconds": round(one, 4),
         "speedup": None if gain is None else round(gain, 2),
     }
-    text = f"{AT_ONCE} calls at once take {seconds:.3g} s, one {one:.3g} s"
+    text = f"{AT_ONCE} calls at once take {took(seconds)}, one {took(one)}"
     if errors:
         text = f"{len(errors)} of {AT_ONCE} calls at once failed: {errors[0]}".partition("\n")[0]
         return Finding("concurrency", Sign.NO, text, details)
@@ -142,19 +142,45 @@ async def probe_schema(subject: Subject) -> Finding:
     if not subject.raw.capabilities.json_schema:
         return Finding("json_schema", Sign.NO, "this back end sends no schema")
     request = user(f"{QUESTIONS[0]} Give your verdict.", max_tokens=subject.room, json_schema=SCHEMA)
-    answer = await subject.model.complete(request)
+    try:
+        answer = await subject.model.complete(request)
+    except ChatError as error:
+        other = await _by_other_schema(subject, request)
+        if other is None:
+            raise
+        said = error.message.partition("\n")[0]
+        text = f"{said}; it works with ?schema={other} in the name"
+        return Finding("json_schema", Sign.NO, text, {"came": "error", "works_as": other})
+    return _schema_finding(answer, request.max_tokens)
+
+
+async def _by_other_schema(subject: Subject, request: ChatRequest) -> str | None:
+    """The form of schemas that the server takes in place of the one that it refused, None where there is none."""
+    raw = subject.raw
+    if not isinstance(raw, ServerModel) or raw.dialect.schema != "openai":
+        return None
+    trial = copy.copy(raw)
+    trial.dialect = replace(raw.dialect, schema="llama.cpp")
+    try:
+        answer = await _ask_once(trial, request, subject)
+    except ChatError:
+        return None
+    return "llama.cpp" if _against_schema(answer)[0] == "valid" else None
+
+
+def _schema_finding(answer: Completion, max_tokens: int) -> Finding:
     came, why = _against_schema(answer)
     said = answer.text.strip()[:80]
-    details: dict[str, object] = {"reply": said, "came": came}
     texts = {
         "valid": f"a fitting answer came: {said}",
         "invalid": f"JSON came that does not fit: {why}",
         "ignored": f"ignored: {said!r} came",
         "empty": "the answer came back empty",
-        "cut": f"the answer was cut at {request.max_tokens} tokens: {said!r}",
+        "cut": f"the answer was cut at {max_tokens} tokens: {said!r}",
         "refused": f"no usable answer: {answer.outcome.value}",
     }
-    return Finding("json_schema", Sign.YES if came == "valid" else Sign.NO, texts[came], details)
+    sign = Sign.YES if came == "valid" else Sign.NO
+    return Finding("json_schema", sign, texts[came], {"reply": said, "came": came})
 
 
 def _against_schema(answer: Completion) -> tuple[str, str]:

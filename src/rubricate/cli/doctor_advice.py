@@ -20,7 +20,7 @@ CRITERIA = 10
 MAX_OUTSIDE = 0.5
 """Share of probability outside yes and no from which a log-probability judge gives no verdict."""
 REASON = 80
-"""Completion tokens of a reason and its verdict, assumed; a rating of the whole response takes half as many again."""
+"""Completion tokens of a reason and its verdict, assumed; a rating of the whole response takes 1.5 times that."""
 _RESPONSE = (
     "The tide rises and falls because the moon pulls at the near side of the sea more than at the far. " * 12
 )
@@ -154,7 +154,11 @@ def _schema(report: ModelReport) -> Sequence[str]:
     found = report.finding("json_schema")
     if not report.claimed.json_schema or found.sign in (Sign.YES, Sign.SKIPPED):
         return ()
-    came = found.details.get("came")
-    if found.sign is Sign.FAILED or came == "empty":
-        return ("json_schema: put ?schema=none in the name, or every call of the reasoned mode fails so",)
+    form = found.details.get("works_as")
+    if isinstance(form, str):
+        return (f"json_schema: put ?schema={form} in the name, or every call of the reasoned mode fails",)
+    if found.sign is Sign.FAILED:
+        return ("json_schema: put ?schema=none in the name, or every call of the reasoned mode fails",)
+    if found.details.get("came") == "empty":
+        return ("json_schema: put ?schema=none in the name, or every verdict is asked for twice",)
     return ("json_schema: replies are not held to it; they are parsed and checked all the same",)
