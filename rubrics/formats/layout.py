@@ -1,13 +1,23 @@
-"""The order of a record's fields, kept where a format would write them in another one."""
+"""What layouts need: a record's order of fields, kept where a format would write another; what lists cannot say."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
 from rubricate.narrow import as_array
+from rubricate.rubrics.criterion import Polarity
 from rubricate.rubrics.formats.base import Place
+from rubricate.rubrics.rubric import Rubric
 
-__all__ = ["arranged", "check_reserved", "item_order", "order_mark", "record_order"]
+__all__ = [
+    "arranged",
+    "check_reserved",
+    "item_order",
+    "order_mark",
+    "plain_losses",
+    "record_order",
+    "refuse_penalties",
+]
 
 
 def record_order(record: Mapping[str, object], own: Sequence[str], key: str = "id") -> list[str]:
@@ -49,3 +59,20 @@ def check_reserved(fields: Mapping[str, object], mark: str, place: Place) -> Non
             raise place.error(
                 f"field names that begin with {mark!r} are reserved", hint=f"rename the field {name!r}"
             )
+
+
+def refuse_penalties(rubric: Rubric, name: str, place: Place) -> None:
+    """Raises FormatError for penalties, in formats where every item is a reward."""
+    bad = [criterion.id for criterion in rubric.criteria if criterion.polarity is Polarity.PENALTY]
+    if bad:
+        raise place.error(
+            f"{name} has no penalties, and would reward the error: {', '.join(map(repr, bad))}",
+            hint="word them positively, or leave them out",
+        )
+
+
+def plain_losses(rubric: Rubric) -> list[str]:
+    """Ids and metadata of criteria, in formats whose items have neither and are called c1, c2 ... by place."""
+    named = [c.id for index, c in enumerate(rubric.criteria) if c.id != f"c{index + 1}"]
+    extra = dict.fromkeys(name for c in rubric.criteria for name in c.metadata)
+    return [*([f"id ({', '.join(named)})"] if named else []), *(f"metadata.{name} of criteria" for name in extra)]

@@ -22,10 +22,17 @@ from collections.abc import Mapping, Sequence
 
 from rubricate.errors import ConfigError, FormatError
 from rubricate.narrow import as_array, as_object
-from rubricate.rubrics.criterion import Criterion, CriterionKind, Polarity
+from rubricate.rubrics.criterion import Criterion, CriterionKind
 from rubricate.rubrics.formats.base import Format, Options, Place
 from rubricate.rubrics.formats.common import build_criterion, build_rubric, record_id, with_id
-from rubricate.rubrics.formats.layout import arranged, check_reserved, order_mark, record_order
+from rubricate.rubrics.formats.layout import (
+    arranged,
+    check_reserved,
+    order_mark,
+    plain_losses,
+    record_order,
+    refuse_penalties,
+)
 from rubricate.rubrics.formats.losses import criterion_losses, metadata_losses, rubric_losses, unmarked
 from rubricate.rubrics.formats.tagged_text import TAGS, TextItem, is_tagged_list, read_tagged_list
 from rubricate.rubrics.rubric import Rubric
@@ -159,12 +166,7 @@ def _checked(rubric: Rubric, place: Place) -> str:
 
 
 def _dump(rubric: Rubric, place: Place) -> dict[str, object]:
-    bad = [criterion.id for criterion in rubric.criteria if criterion.polarity is Polarity.PENALTY]
-    if bad:
-        raise place.error(
-            f"openrubrics has no penalties, and would reward the error: {', '.join(map(repr, bad))}",
-            hint="word them positively, or leave them out",
-        )
+    refuse_penalties(rubric, "openrubrics", place)
     column, listed = _layout(rubric)
     text = _checked(rubric, place)
     metadata = {key: part for key, part in unmarked(rubric.metadata, _MARK).items() if key != column}
@@ -183,17 +185,14 @@ def _losses(rubric: Rubric) -> list[str]:
     verbatim = _text(rubric) == rubric.metadata.get(_TEXT)
     untagged = [c.id for c in rubric.criteria if c.kind is None and not verbatim]
     spaced = [c.id for c in rubric.criteria if " ".join(c.text.split()) != c.text and not verbatim]
-    named = [c.id for index, c in enumerate(rubric.criteria) if c.id != f"c{index + 1}"]
     weighted = [c.id for c in rubric.criteria if c.weight != 1.0]
-    extra = dict.fromkeys(f"metadata.{name}" for c in rubric.criteria for name in c.metadata)
     return [
-        *([f"id ({', '.join(named)})"] if named else []),
+        *plain_losses(rubric),
         *([f"weight ({', '.join(weighted)})"] if weighted else []),
         *([f"kind, which is not set ({', '.join(untagged)}): written as [Principle]"] if untagged else []),
         *([f"spaces and line breaks in text ({', '.join(spaced)})"] if spaced else []),
         *criterion_losses(rubric, {"kind"}),
         *rubric_losses(rubric, ()),
-        *extra,
         *metadata_losses(rubric, {_layout(rubric)[0]}, ()),
     ]
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rubricate.narrow import as_number, as_object
-from rubricate.rubrics.criterion import Criterion, Polarity
+from rubricate.rubrics.criterion import Criterion
 from rubricate.rubrics.formats.base import Format, Options, Place
 from rubricate.rubrics.formats.common import (
     Listing,
@@ -32,7 +32,14 @@ from rubricate.rubrics.formats.common import (
     with_id,
     written_ids,
 )
-from rubricate.rubrics.formats.layout import arranged, check_reserved, item_order, order_mark, record_order
+from rubricate.rubrics.formats.layout import (
+    arranged,
+    check_reserved,
+    item_order,
+    order_mark,
+    record_order,
+    refuse_penalties,
+)
 from rubricate.rubrics.formats.losses import criterion_losses, metadata_losses, rubric_losses, unmarked
 from rubricate.rubrics.rubric import Rubric
 
@@ -135,12 +142,7 @@ def _counts(rubric: Rubric) -> dict[str, object]:
 
 
 def _dump(rubric: Rubric, place: Place) -> dict[str, object]:
-    bad = [criterion.id for criterion in rubric.criteria if criterion.polarity is Polarity.PENALTY]
-    if bad:
-        raise place.error(
-            f"tail has no penalties, and would reward the error: {', '.join(map(repr, bad))}",
-            hint="word them positively, or leave them out",
-        )
+    refuse_penalties(rubric, "tail", place)
     items: list[dict[str, object]] = []
     for criterion, name in zip(rubric.criteria, written_ids(rubric, [None] * len(rubric)), strict=True):
         item: dict[str, object] = {} if name is None else {"id": name}
