@@ -1,0 +1,39 @@
+"""The linter: what is wrong with a rubric before anything is spent on it. `lint` runs the rules in `rules()`."""
+
+from rubricate.rubrics.linting import (
+    duplication,
+    polarity,
+    prompting,
+    references,
+    scales,
+    verifying,
+    weights,
+    wording,
+)
+from rubricate.rubrics.linting.base import (
+    EmbedsTexts,
+    Finding,
+    Limits,
+    Rule,
+    Severity,
+    VerifierCheck,
+    VerifierFault,
+    rules,
+)
+from rubricate.rubrics.linting.engine import alint, lint
+
+# Imported for the rules that they register.
+_RULES = (duplication, polarity, prompting, references, scales, verifying, weights, wording)
+
+__all__ = [
+    "EmbedsTexts",
+    "Finding",
+    "Limits",
+    "Rule",
+    "Severity",
+    "VerifierCheck",
+    "VerifierFault",
+    "alint",
+    "lint",
+    "rules",
+]
