@@ -34,9 +34,9 @@ def _server() -> Callable[..., Embedder]:
 
 
 def _local() -> Callable[..., Embedder]:
-    from rubricate.embed.encoder import load_local
+    from rubricate.embed.encoder import LocalEmbedder
 
-    return load_local
+    return LocalEmbedder
 
 
 def _mock() -> Callable[..., Embedder]:

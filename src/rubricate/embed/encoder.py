@@ -18,7 +18,7 @@ from rubricate.embed.encoder_recipe import read_recipe
 from rubricate.errors import ConfigError, FormatError, MissingExtraError
 from rubricate.types import fingerprint
 
-__all__ = ["LocalEmbedder", "load_local"]
+__all__ = ["LocalEmbedder"]
 
 _LOG = logging.getLogger(__name__)
 _BATCH_TOKENS = 8192  # padding included
@@ -153,16 +153,3 @@ def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
             batch = []
         batch.append(index)
     yield batch
-
-
-def load_local(
-    spec: str,
-    *,
-    pooling: str | None = None,
-    prompt: str | None = None,
-    max_tokens: int | None = None,
-    device: str = "auto",
-    dtype: str = "float32",
-) -> LocalEmbedder:
-    """The embedder behind `local:`. For the arguments see LocalEmbedder."""
-    return LocalEmbedder(spec, pooling=pooling, prompt=prompt, max_tokens=max_tokens, device=device, dtype=dtype)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -101,18 +100,10 @@ class ServerEmbedder(Embedder):
         self.limiter = limiter or Limiter()
         self.batch = batch
         self._end_point = end_point
-        self._known: int | None = dimensions
-        self._lock = threading.Lock()
+        self._known: dict[str, int] = {} if dimensions is None else {"dimensions": dimensions}
 
     def __repr__(self) -> str:
         return f"ServerEmbedder({self.name!r})"
-
-    def __getstate__(self) -> dict[str, object]:
-        return {key: value for key, value in vars(self).items() if key != "_lock"}
-
-    def __setstate__(self, state: Mapping[str, object]) -> None:
-        vars(self).update(state)
-        self._lock = threading.Lock()
 
     @property
     def fingerprint(self) -> str:
@@ -124,7 +115,7 @@ class ServerEmbedder(Embedder):
 
     @property
     def dimensions(self) -> int | None:
-        return self._known
+        return self._known.get("dimensions")
 
     async def _embed(self, texts: list[str]) -> Vectors:
         try:
@@ -144,11 +135,10 @@ class ServerEmbedder(Embedder):
 
     def _agree(self, dimensions: int) -> None:
         """All vectors of an embedder have one length, or their cosines mean nothing."""
-        with self._lock:
-            self._known = self._known or dimensions
-        if dimensions != self._known:
+        known = self._known.setdefault("dimensions", dimensions)  # one step: other threads may be at it too
+        if dimensions != known:
             raise ServerError(
-                f"vectors of {dimensions} dimensions came after vectors of {self._known}",
+                f"vectors of {dimensions} dimensions came after vectors of {known}",
                 provider=self.name,
                 hint="does the address lead to several models?",
                 retryable=False,

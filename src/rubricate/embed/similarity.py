@@ -69,7 +69,8 @@ def _candidates(
     # |float32 dot product - exact| <= (d + 2) u for unit rows, u = 2^-24 (N. Higham, "Accuracy and Stability of
     # Numerical Algorithms", section 3.1), with both roundings to float32; and the seventh decimal's half.
     margin = 1.01 * (width + 3) * 2.0**-24 + 10.0**-_DIGITS
-    small_left, small_right = left.astype(np.float32), right.astype(np.float32)
+    small_left = left.astype(np.float32)
+    small_right = small_left if right is left else right.astype(np.float32)
     step = max(_GATHER // max(width, 1), 1)
     for top in range(0, len(left), block):
         for start in range(top if within else 0, len(right), block):
