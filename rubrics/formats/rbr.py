@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 
 from rubricate.data.io import read_values
 from rubricate.errors import ConfigError
-from rubricate.narrow import as_number, as_object
+from rubricate.narrow import as_array, as_number, as_object
 from rubricate.rubrics.criterion import Criterion, Polarity
 from rubricate.rubrics.formats.base import Format, Options, Place
 from rubricate.rubrics.formats.common import (
@@ -206,10 +206,10 @@ def _dump(rubric: Rubric, place: Place) -> dict[str, object]:
         entries[criterion.id] = criterion.metadata[_LABEL] if gold else arranged(entry, order)
     metadata = {k: part for k, part in unmarked(rubric.metadata, _MARK).items() if k not in (field, "weights")}
     record = with_id(rubric, "id", metadata) | {field: entries}
-    weights = _written_weights(rubric)
-    if weights is not None:
+    weights, order = _written_weights(rubric), as_array(rubric.metadata.get(_ORDER)) or ()
+    if weights is not None or "weights" in order:
         record["weights"] = weights
-    return arranged(record, rubric.metadata.get(_ORDER))
+    return arranged(record, order)
 
 
 def _losses(rubric: Rubric) -> list[str]:

@@ -59,14 +59,15 @@ def _is_record(record: Mapping[str, object]) -> bool:
 def _parse(value: object, place: Place, options: Options) -> Rubric:
     listing = open_listing(value, place, field="criteria", id_field="id")
     check_reserved(listing.metadata, _MARK, place)
-    weights = check_weights(listing.items, listing.places, "weight", negative=False, default=1.0)
+    named = [{**item, "title": item.get("name")} for item in listing.items]  # messages call an entry by its title
+    weights = check_weights(named, listing.places, "weight", negative=False, default=1.0)
     criteria = [
         _criterion(item, at, weight)
         for item, at, weight in zip(listing.items, listing.places, weights, strict=True)
     ]
     if not any(weights):
         raise listing.where.error("no criterion has a positive weight", hint="give at least one a weight above 0")
-    rubric = build_rubric(listing.where, criteria, rubric_id=listing.rubric_id, metadata=listing.metadata)
+    rubric = build_rubric(place, criteria, rubric_id=listing.rubric_id, metadata=listing.metadata)
     record = as_object(value)
     return rubric if record is None else with_order(rubric, record, _dump, _ORDER)
 
