@@ -3,12 +3,13 @@
 A cell that is JSON text of a list or an object is read as that. A number, true, false or null is read as such where
 nothing wants a text (`settled`), if it is written as JSON writers write it: `5` is a number, `007` and `1.10` are
 texts, so that writing it again gives the same cell. A text that would be taken for something else is written as
-JSON text, in quotes: `"5"`, `""`. An empty cell is a field that is not there.
+JSON text, in quotes: `"5"`, `""`. An empty cell is a field that is not there. Columns of which a format says that
+they are texts are never anything else, so that only an empty text needs its quotes there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from rubricate.data.columns import COLUMNS
 from rubricate.data.jsontext import parse_json
@@ -56,17 +57,18 @@ def _scalar(text: str, *, canonical: bool = True) -> object:
         return _NONE
 
 
-def _opened(column: str, text: str) -> object:
+def _opened(column: str, text: str, texts: Collection[str]) -> object:
     """What a cell that is not empty holds; a Cell where that depends on who asks."""
-    start = text.lstrip()[:1]
-    if start in ("[", "{") and start:
-        value = _json(text, column)
-        return text if value is _NONE else value
     if text[0] == '"' and text[-1] == '"':
         value = _json(text, column)
-        if isinstance(value, str) and json_text(value) == text and _mistaken(column, value):
+        if isinstance(value, str) and json_text(value) == text and _mistaken(column, value, texts):
             return value
         return text
+    if column in texts:
+        return text
+    if text.lstrip().startswith(("[", "{")):
+        value = _json(text, column)
+        return text if value is _NONE else value
     if column in _NUMBERS:
         value = _scalar(text.strip(), canonical=False)
         return value if isinstance(value, int | float) and not isinstance(value, bool) else Cell(text)
@@ -78,21 +80,25 @@ def _opened(column: str, text: str) -> object:
     return Cell(text)
 
 
-def _mistaken(column: str, text: str) -> bool:
+def _mistaken(column: str, text: str, texts: Collection[str]) -> bool:
     """Whether a text, as a cell, would be read as something else."""
     if not text:
         return True
-    found = settled(_opened(column, text))
+    found = settled(_opened(column, text, texts))
     return not isinstance(found, str) or found != text
 
 
-def read_cells(row: Mapping[str, object]) -> dict[str, object]:
+def read_cells(row: Mapping[str, object], texts: Collection[str] = ()) -> dict[str, object]:
     """The values of a row of cells: lists, objects, texts, weights, whole numbers as ids, and otherwise Cells.
+
+    Args:
+        row: columns and cells.
+        texts: columns that hold texts whatever their cells look like.
 
     Raises FormatError, naming the column, for JSON text with a key that occurs twice, or nested too deeply.
     """
     return {
-        name: _opened(name, value) if isinstance(value, str) else value
+        name: _opened(name, value, texts) if isinstance(value, str) else value
         for name, value in row.items()
         if value != ""
     }
@@ -109,8 +115,10 @@ def settled(value: object) -> object:
     return [settled(item) for item in listed] if listed is not None else value
 
 
-def written_cells(record: Mapping[str, object]) -> tuple[dict[str, str], list[str]]:
+def written_cells(record: Mapping[str, object], texts: Collection[str] = ()) -> tuple[dict[str, str], list[str]]:
     """The cells of a record, and the columns that cannot hold their value: a number where texts are expected.
+
+    `texts` as for `read_cells`.
 
     Raises FormatError, naming the column, for values that JSON cannot hold.
     """
@@ -118,8 +126,8 @@ def written_cells(record: Mapping[str, object]) -> tuple[dict[str, str], list[st
     lost: list[str] = []
     for name, value in record.items():
         if isinstance(value, str):
-            cells[name] = json_text(value) if _mistaken(name, value) else value
-        elif name in _TEXTS and as_object(value) is None and as_array(value) is None:
+            cells[name] = json_text(value) if _mistaken(name, value, texts) else value
+        elif name in texts or (name in _TEXTS and as_object(value) is None and as_array(value) is None):
             lost.append(name)
         else:
             cells[name] = json_text(value)

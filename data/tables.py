@@ -131,13 +131,13 @@ class Layout:
             raise FormatError(message, source=source, line=number, field=name, hint=error.hint) from None
 
 
-def exact_table(records: Sequence[Mapping[str, object]], source: str) -> object:
+def exact_table(records: Sequence[Mapping[str, object]], source: str, columns: Sequence[str] = ()) -> object:
     """An Arrow table from which `parquet_rows` gives back every record as it was, types of numbers included.
 
     A column whose values Arrow would change becomes one of JSON texts. Raises FormatError as `json_text` does.
     """
     arrow = _pyarrow("pyarrow")
-    names = list(dict.fromkeys(key for record in records for key in record))
+    names = _names(records, columns)
     arrays: dict[str, object] = {}
     as_json: list[str] = []
     absent = [name for name in names if any(name not in record for record in records)]
@@ -155,6 +155,11 @@ def exact_table(records: Sequence[Mapping[str, object]], source: str) -> object:
     table = arrow.table(arrays)
     layout = Layout(tuple(as_json), tuple(absent))
     return table.replace_schema_metadata(layout.note()) if as_json or absent else table
+
+
+def _names(records: Sequence[Mapping[str, object]], first: Sequence[str]) -> list[str]:
+    found = dict.fromkeys(key for record in records for key in record)
+    return list(dict.fromkeys([*(name for name in first if name in found), *found]))
 
 
 def _faithful(arrow: ModuleType, values: Sequence[object], ambiguous: bool) -> object:
@@ -248,13 +253,13 @@ def _header(cells: Sequence[str], source: str) -> list[str]:
     return names
 
 
-def csv_text(rows: Sequence[Mapping[str, str]], source: str, delimiter: str) -> str:
+def csv_text(rows: Sequence[Mapping[str, str]], source: str, delimiter: str, columns: Sequence[str] = ()) -> str:
     """Rows of texts as CSV text with a header, the cell empty where a row lacks a column.
 
     Raises FormatError for column names that would not be read back (blank ones, spaces at their ends), and where
     there is no column at all.
     """
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    names = _names(rows, columns)
     for name in names:
         if not name or name != name.strip():
             message = f"a column of a table cannot have the name {name!r}"

@@ -127,13 +127,17 @@ def write_toml(path: str | os.PathLike[str], value: Mapping[str, object]) -> Non
 
 
 def write_csv(
-    path: str | os.PathLike[str], records: Iterable[Mapping[str, object]], *, delimiter: str = ","
+    path: str | os.PathLike[str],
+    records: Iterable[Mapping[str, object]],
+    *,
+    delimiter: str = ",",
+    columns: Sequence[str] = (),
 ) -> int:
     """Write records as CSV (or, with a tab as `delimiter`, TSV), atomically, and return how many.
 
     All of them are held in memory. A text is written as it is, anything else as JSON text (`2`, `true`, `[1, 2]`);
     a column that a record lacks is an empty cell, and so are an empty text and null: `rubricate.data.cells` has an
-    encoding that keeps these apart.
+    encoding that keeps these apart. `columns` come first, in that order; by default columns stand as they appear.
 
     Raises FormatError with the row and column of a value that JSON cannot hold, and for records without columns.
     """
@@ -144,7 +148,7 @@ def write_csv(
     for number, record in enumerate(records, start=1):
         json_text(record, source=source, line=number)
         lines.append({name: item if isinstance(item, str) else _cell(item) for name, item in record.items()})
-    write_text(path, csv_text(lines, source, delimiter))
+    write_text(path, csv_text(lines, source, delimiter, columns))
     return len(lines)
 
 
@@ -171,6 +175,7 @@ def write_parquet(
     *,
     json_columns: Collection[str] = (),
     exact: bool = False,
+    columns: Sequence[str] = (),
 ) -> int:
     """Write records as Parquet, atomically, and return how many. All of them are held in memory.
 
@@ -181,6 +186,7 @@ def write_parquet(
         json_columns: columns stored as JSON text, which keeps nested values exactly as they are.
         exact: store as JSON text every column whose values Arrow would change, and note in the file which these
             are and where a field is missing, so that `read_rows` gives back every record as it is here.
+        columns: columns that come first, in that order, where `exact`; by default they stand as they appear.
 
     Raises FormatError naming the column whose values do not fit one type, MissingExtraError without pyarrow.
     """
@@ -194,7 +200,7 @@ def write_parquet(
             if name in row:
                 row[name] = json_text(row[name], source=source, line=line)
         rows.append(row)
-    table = exact_table(rows, source) if exact else parquet_table(rows, source)
+    table = exact_table(rows, source, columns) if exact else parquet_table(rows, source)
     with atomic(path) as file:
         write_table(table, file, source, list(dict.fromkeys(key for row in rows for key in row)))
     return len(rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as factory
 
@@ -104,6 +104,10 @@ class Format:
         is_text: whether a plain text looks like a rubric of this format; `parse` then takes the text.
         prompt: the field of a record that holds the prompt, "" where the format has none.
         messages: the prompt is a list of chat messages, not a text.
+        texts: columns that hold texts in CSV, whatever their cells look like.
+        gather: which rows of a file belong together, as lists of their indices, where each row is one criterion of
+            a rubric; None where a row is a rubric. Rows that look like such a format look like no other.
+        spread: the rows of several records of such a format, and the order of the columns.
     """
 
     name: str
@@ -117,6 +121,14 @@ class Format:
     is_text: Callable[[str], bool] = _never
     prompt: str = ""
     messages: bool = False
+    texts: Collection[str] = ()
+    gather: Callable[[Sequence[Mapping[str, object]], Place], list[list[int]]] | None = None
+    spread: Callable[[Sequence[Mapping[str, object]]], tuple[list[dict[str, object]], list[str]]] | None = None
+
+    @property
+    def takes_text(self) -> bool:
+        """Whether some plain text is a rubric of this format."""
+        return self.is_text is not _never
 
     def fits(self, value: object) -> bool:
         """Whether a record, a bare list of criteria, or a text looks like this format."""
@@ -157,7 +169,9 @@ def get_format(name: str) -> Format:
 
 def candidates(value: object) -> list[str]:
     """Names of the formats that a value looks like, sorted."""
-    return [name for name in formats() if _REGISTRY[name].fits(value)]
+    found = [name for name in formats() if _REGISTRY[name].fits(value)]
+    rows = [name for name in found if _REGISTRY[name].gather is not None]
+    return rows if rows and as_array(value) is not None else found
 
 
 def detect(value: object, place: Place | None = None) -> str:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import dataclasses
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 
-from rubricate.data.io import RUBRIC_COLUMNS, Row, Value, lines_of, read_values
+from rubricate.data.cells import read_cells, settled
+from rubricate.data.io import RUBRIC_COLUMNS, Row, Value, file_kind, lines_of, read_values
 from rubricate.data.jsontext import parse_json
 from rubricate.data.lines import Lines
 from rubricate.data.values import Path, field_name, walk
 from rubricate.errors import ConfigError, FormatError
 from rubricate.narrow import as_object
-from rubricate.rubrics.formats.base import Note, Options, Place, candidates, detect, get_format
+from rubricate.rubrics.formats.base import Format, Note, Options, Place, candidates, detect, get_format
 from rubricate.rubrics.rubric import Rubric
 
 __all__ = ["Imported", "load_rubric", "load_rubrics", "parse_rubric", "rubric_from_row"]
@@ -70,7 +72,7 @@ def _parse(value: object, place: Place, name: str, options: Options) -> tuple[Ru
     if isinstance(value, Rubric):
         return value, "native"
     if isinstance(value, str):
-        value = _from_text(value, place, name)
+        value = _from_text(str(value), place, name)
     problems = [(path, problem) for path, problem in walk(value)]
     for path, problem in problems:
         if "not a number" not in problem:
@@ -104,6 +106,8 @@ def _from_text(text: str, place: Place, name: str) -> object:
     if candidates(text) if name == "auto" else get_format(name).fits(text):
         return text
     if not text.lstrip().startswith(("{", "[")):
+        if name != "auto" and get_format(name).takes_text:
+            return text  # the format says best what is wrong with it
         hint = "give a list of criteria, or JSON text of one; free text has to be split into criteria first"
         raise place.error("the text is no JSON", hint=hint)
     try:
@@ -138,12 +142,15 @@ def rubric_from_row(
     (BiGGen, a row with `criteria`). Raises FormatError as `parse_rubric` does.
     """
     place = Place(row.source, row.line, (), [] if notes is None else notes)
-    column = _rubric_column(row.record)
+    record = _cells(row.record, place, ()) if row.cells else row.record
+    column = _rubric_column(record)
     if column:
-        return _parse(row.record[column], place.at(column), format, options)[0]
-    if not candidates(row.record):
+        found = _parse(record[column], place.at(column), format, options)[0]
+    elif candidates(record):
+        found = _parse(record, place, format, options)[0]
+    else:
         return None
-    return _parse(row.record, place, format, options)[0]
+    return _settled(found) if row.cells else found
 
 
 def load_rubrics(
@@ -152,9 +159,11 @@ def load_rubrics(
     """All rubrics of a file.
 
     Args:
-        path: .jsonl, .json, .yaml, .parquet or .csv, as `rubricate.data.io.read_rows` takes them. A row is a
-            rubric; rows that are single criteria make up one rubric; an object of objects, as BiGGen's file, is
-            read as one rubric an entry, the key being its id.
+        path: .jsonl, .json, .yaml, .toml, .parquet or .csv, as `rubricate.data.io.read_rows` takes them, or .txt
+            and .md, which hold one rubric of a format that is a text. A row is a rubric; rows that are single
+            criteria make up one rubric, or those of the `flat` format as many as their columns say; an object of
+            objects, as BiGGen's file, is read as one rubric an entry, the key being its id. Cells of CSV that hold
+            JSON text are read as what they hold (see `rubricate.data.cells`).
         format: a name out of `formats()`; `auto` takes the one that the rows look like.
         kind: what the file holds, where its name does not say.
         options: the format's own, such as `weights="paper"` for `rar`.
@@ -163,19 +172,56 @@ def load_rubrics(
     different formats; ConfigError for an unknown format or option.
     """
     notes: list[Note] = []
+    kind = kind or file_kind(path)
     values = list(read_values(path, kind=kind, allow_nonfinite=True))
-    entries = list(_entries(values, path, kind, notes, format))
+    cells = values[0].cells
+    entries = list(_entries(_opened(values, format, notes), path, kind, notes, format))
     rubrics: list[Rubric] = []
     first = ""
-    for value, place in entries:
-        rubric, found = _parse(value, place, format, options)
+    for value, place, own in entries:
+        rubric, found = _parse(value, place, own, options)
         if first and found != first:
             message = f"this row looks like {found}, the rows before it like {first}"
             raise place.error(message, hint=f"split the file, or name the format: format={first!r}")
         first = first or found
-        rubrics.append(rubric)
-    rows = tuple(Row(fspath(path), place.line or 1, _as_record(value)) for value, place in entries)
-    return Imported(tuple(rubrics), tuple(notes), first, rows, tuple(place.marks for _, place in entries))
+        rubrics.append(_settled(rubric) if cells else rubric)
+    rows = [
+        Row(fspath(path), place.line or 1, _as_record(settled(value) if cells else value))
+        for value, place, _ in entries
+    ]
+    return Imported(tuple(rubrics), tuple(notes), first, tuple(rows), tuple(place.marks for _, place, _ in entries))
+
+
+def _cells(row: Mapping[str, object], place: Place, texts: Collection[str]) -> dict[str, object]:
+    """The values of a row of cells. Raises FormatError as `read_cells`, with the line."""
+    try:
+        return read_cells(row, texts)
+    except FormatError as error:
+        raise place.at(error.field).error(error.detail, hint=error.hint) from None
+
+
+def _opened(values: Sequence[Value], name: str, notes: list[Note]) -> list[Value]:
+    """The values of a file, those of cells with what the cells hold."""
+    if not values[0].cells:
+        return list(values)
+    opened = [_opened_cells(value, (), notes) for value in values]
+    chosen = _row_format(opened, name)
+    return [_opened_cells(value, chosen.texts, notes) for value in values] if chosen and chosen.texts else opened
+
+
+def _opened_cells(value: Value, texts: Collection[str], notes: list[Note]) -> Value:
+    row = as_object(value.value) or {}
+    return dataclasses.replace(value, value=_cells(row, Place(value.source, value.line, (), notes), texts))
+
+
+def _settled(rubric: Rubric) -> Rubric:
+    """The rubric with cells that ended up in the metadata read as numbers, true, false and null, if they are."""
+    criteria = [
+        c.model_copy(update={"metadata": settled(c.metadata)}) if c.metadata else c for c in rubric.criteria
+    ]
+    groups = [g.model_copy(update={"metadata": settled(g.metadata)}) if g.metadata else g for g in rubric.groups]
+    update = {"criteria": tuple(criteria), "groups": tuple(groups), "metadata": settled(rubric.metadata)}
+    return rubric.model_copy(update=update)
 
 
 def load_rubric(path: str | PathLike[str], *, format: str = "auto", **options: str) -> Rubric:
@@ -193,24 +239,61 @@ def _as_record(value: object) -> dict[str, object]:
 
 
 def _entries(
-    values: Sequence[Value], path: str | PathLike[str], kind: str | None, notes: list[Note], name: str
-) -> Iterator[tuple[object, Place]]:
-    """The rubrics of a file, not yet read, each with its place."""
+    values: Sequence[Value], path: str | PathLike[str], kind: str, notes: list[Note], name: str
+) -> Iterator[tuple[object, Place, str]]:
+    """The rubrics of a file, not yet read, each with its place and the name of its format, if that is known."""
     source, first = fspath(path), values[0]
     lines = lines_of(path, kind=kind)
-    if _is_criterion(first.value, name):
+    chosen = _row_format(values, name)
+    if chosen is not None and chosen.gather is not None:
+        whole = Place(source, first.line, (), notes, _Finder(lines, values, listed=True))
+        found = chosen.gather(_objects(values, whole), whole)
+        whole.note("layout", f"the rows are criteria; {len(values)} of them are rubrics: {len(found)}")
+        for indices in found:
+            own = [values[index] for index in indices]
+            place = Place(source, own[0].line, (), notes, _Finder(lines, own, listed=True))
+            yield [value.value for value in own], place, chosen.name
+        return
+    if kind != "text" and _is_criterion(first.value, name):
         whole = Place(source, first.line, (), notes, _Finder(lines, values, listed=True))
         whole.note("layout", f"the rows are criteria; together they are one rubric of {len(values)}")
-        yield [value.value for value in values], whole
+        yield [value.value for value in values], whole, name
         return
     keyed = _keyed(first) if len(values) == 1 else None
     if keyed is not None:
         notes.append(Note("layout", f"an object of {len(keyed)} rubrics, read by key", source, first.line))
         for key, record in keyed.items():
-            yield record, Place(source, first.line, (key,), notes, _Finder(lines, [first]))
+            yield record, Place(source, first.line, (key,), notes, _Finder(lines, [first])), name
         return
     for value in values:
-        yield value.value, Place(source, value.line, (), notes, _Finder(lines, [value]))
+        yield value.value, Place(source, value.line, (), notes, _Finder(lines, [value])), name
+
+
+def _row_format(values: Sequence[Value], name: str) -> Format | None:
+    """The format that gathers rows into rubrics, where the rows are of such a one; None for any other file."""
+    first = as_object(values[0].value)
+    if first is None:
+        return None
+    if name != "auto":
+        chosen = get_format(name)
+        return chosen if chosen.gather is not None and not chosen.is_record(first) else None
+    if candidates(first) or _rubric_column(first):
+        return None
+    found = candidates([value.value for value in values])
+    if values[0].cells and found == ["native"]:
+        found = ["flat"]  # which has the native fields as columns, and can read cells
+    chosen = get_format(found[0]) if len(found) == 1 else None
+    return chosen if chosen is not None and chosen.gather is not None else None
+
+
+def _objects(values: Sequence[Value], place: Place) -> list[Mapping[str, object]]:
+    rows: list[Mapping[str, object]] = []
+    for index, value in enumerate(values):
+        row = as_object(value.value)
+        if row is None:
+            raise place.at(index).error(f"expected an object, got {type(value.value).__name__}")
+        rows.append(row)
+    return rows
 
 
 @dataclass(frozen=True, slots=True)

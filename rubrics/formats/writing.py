@@ -6,11 +6,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 
+from rubricate.data.cells import written_cells
 from rubricate.data.io import file_kind
-from rubricate.data.writing import json_text, write_json, write_jsonl, write_parquet, write_yaml
+from rubricate.data.tomltext import ROWS
+from rubricate.data.writing import (
+    json_text,
+    write_csv,
+    write_json,
+    write_jsonl,
+    write_parquet,
+    write_text,
+    write_toml,
+    write_yaml,
+)
 from rubricate.errors import FormatError
 from rubricate.narrow import as_array, as_object
-from rubricate.rubrics.formats.base import Format, Note, Place, get_format
+from rubricate.rubrics.formats.base import Format, Note, Place, formats, get_format
 from rubricate.rubrics.formats.reading import load_rubrics
 from rubricate.rubrics.rubric import Rubric
 
@@ -67,32 +78,103 @@ def dump_rubrics(
 def save_rubrics(
     rubrics: Rubric | Sequence[Rubric], path: str | PathLike[str], format: str = "native", *, lossy: bool = False
 ) -> tuple[Note, ...]:
-    """Write rubrics to a .jsonl, .json, .yaml or .parquet file, atomically, and return the notes.
+    """Write rubrics to a .jsonl, .json, .yaml, .toml, .parquet, .csv, .tsv or .txt file, atomically.
 
-    JSON and YAML hold the record itself where there is one rubric, a list where there are several. A Parquet file
-    of native rubrics has a column `rubric` of JSON text; the other formats become columns.
+    JSON and YAML hold the record itself where there is one rubric, a list where there are several; TOML an array
+    `rows` of them. A table (Parquet, CSV) of native rubrics has a column `rubric` of JSON text; the fields of the
+    other formats become columns, whose cells in CSV hold JSON text where they hold no text. Rubrics of the `flat`
+    format are a row for each criterion. A text file holds one rubric of a format that is a text.
 
-    Raises FormatError as `dump_rubrics` does, before anything is written.
+    Returns the notes. Raises FormatError as `dump_rubrics` does, and for what a kind of file cannot hold (null in
+    TOML, a number in a column of prompts in CSV), before anything is written.
     """
+    kind = file_kind(path)
     notes: list[Note] = []
     records = dump_rubrics(rubrics, format, lossy=lossy, notes=notes, source=fspath(path))
-    _write(records, path, format)
+    _write(records, path, kind, _Target(get_format(format), fspath(path), lossy, notes))
     return tuple(notes)
 
 
-def _write(records: Sequence[dict[str, object]], path: str | PathLike[str], format: str) -> None:
-    kind = file_kind(path)
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """The format to write, the file's name, whether something may be left out, and where that is noted."""
+
+    format: Format
+    source: str
+    lossy: bool
+    notes: list[Note]
+
+    def lose(self, message: str, field: str = "", line: int | None = None, *, hint: str = "") -> None:
+        """Note that something is left out. Raises FormatError unless that is wanted."""
+        if not self.lossy:
+            hint = "; ".join(part for part in (hint, "lossy=True leaves it out, with a note") if part)
+            raise FormatError(message, source=self.source, line=line, field=field, hint=hint)
+        self.notes.append(Note("lossy", f"left out: {message}", self.source, line, field))
+
+
+def _write(records: Sequence[dict[str, object]], path: str | PathLike[str], kind: str, target: _Target) -> None:
+    rows, columns = list(records), list[str]()
+    spread = target.format.spread
+    if spread is not None:
+        rows, columns = spread(records)
+    whole = rows[0] if len(rows) == 1 and spread is None else rows
     if kind == "jsonl":
-        write_jsonl(path, records)
+        write_jsonl(path, rows)
     elif kind == "json":
-        write_json(path, records[0] if len(records) == 1 else list(records))
+        write_json(path, whole)
     elif kind == "yaml":
-        write_yaml(path, records[0] if len(records) == 1 else list(records))
-    elif kind == "parquet":
-        rows = [{"rubric": json_text(record)} for record in records] if format == "native" else records
-        write_parquet(path, rows)
+        write_yaml(path, whole)
+    elif kind == "toml":
+        plain = [_without_nulls(row) for row in rows] if target.format.name == "native" else rows
+        write_toml(path, {ROWS: plain} if len(plain) != 1 or spread is not None else plain[0])
+    elif kind == "text":
+        write_text(path, _single_text(records, target))
     else:
-        raise FormatError("rubrics are not written as CSV", source=fspath(path), hint="use .jsonl or .json")
+        if target.format.name == "native":
+            rows = [dict[str, object](rubric=json_text(record)) for record in records]
+        if kind == "parquet":
+            write_parquet(path, rows, exact=True, columns=columns)
+        else:
+            cells = [_row_cells(row, number, target) for number, row in enumerate(rows, start=1)]
+            write_csv(path, cells, delimiter="," if kind == "csv" else "\t", columns=columns)
+
+
+def _without_nulls(record: dict[str, object]) -> dict[str, object]:
+    """A native record without the fields of provenances that are not set."""
+    criteria: list[object] = []
+    for item in as_array(record["criteria"]) or ():
+        fields = dict(as_object(item) or {})
+        origin = as_object(fields.get("provenance"))
+        if origin is not None:
+            fields["provenance"] = {name: part for name, part in origin.items() if part is not None}
+        criteria.append(fields)
+    return record | {"criteria": criteria}
+
+
+def _row_cells(row: dict[str, object], number: int, target: _Target) -> dict[str, str]:
+    cells, lost = written_cells(row, target.format.texts)
+    for name in lost:
+        kind = type(row[name]).__name__
+        target.lose(f"this column of a CSV file holds texts, and a {kind} would be read as one", name, number)
+    return cells
+
+
+def _single_text(records: Sequence[dict[str, object]], target: _Target) -> str:
+    """The text that is the one rubric. Raises FormatError where there is none, or several."""
+    if len(records) != 1:
+        message = f"a text file holds one rubric, not {len(records)}"
+        raise FormatError(message, source=target.source, hint="write .jsonl")
+    record = records[0]
+    found = [name for name, value in record.items() if isinstance(value, str) and target.format.is_text(value)]
+    if len(found) != 1:
+        able = [name for name in formats() if get_format(name).takes_text]
+        message = f"this rubric has no form in {target.format.name} that is a text alone"
+        hint = f"write .json, or one of the formats {', '.join(able)}"
+        raise FormatError(message, source=target.source, hint=hint)
+    others = [name for name in record if name != found[0]]
+    if others:
+        target.lose(f"a text file holds the rubric alone, without {', '.join(others)}", hint="write .json")
+    return str(record[found[0]])
 
 
 def convert(

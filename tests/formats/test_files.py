@@ -217,5 +217,3 @@ def test_a_failed_conversion_writes_nothing(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="the text '1'"):
         convert(tmp_path / "a.jsonl", tmp_path / "b.jsonl")
     assert not (tmp_path / "b.jsonl").exists()
-    with pytest.raises(FormatError, match="CSV"):
-        save_rubrics(RICH, tmp_path / "b.csv")
