@@ -109,7 +109,7 @@ class Derived:
         return self.classes[kind]
 
     def probabilities(self, response_type: str) -> dict[str, float | None]:
-        """The values of the classes divided by their sum, as the paper's class features are.
+        """The values of the classes divided by their sum, so that they add up to 1 (ours).
 
         All of them are None where one is not known, or where the sum is 0.
         """
@@ -135,13 +135,15 @@ def derived_values(
     Args:
         rubric: one read from the definitions; its metadata holds the rules.
         values: for each criterion true, false, the probability that it is true, or None where it is not known.
-        combine: how the probabilities of a conjunction combine: by `product`, as if its parts were independent
-            (2411.01111 multiplies the propositions of a class), or by `min`. A part that must be false counts
-            1 - p. For true and false both are the plain logic.
+        combine: how the probabilities of a conjunction combine: by `product`, as if its parts were independent, or
+            by `min`. A part that must be false counts 1 - p. For true and false both are the plain logic. The
+            published code starts from features computed before and does not show this step: both are ours.
 
     A conjunction with a part that is not known is not known, unless another part makes it false. Raises ConfigError
     for values that are missing, too many, or outside [0, 1], FormatError for rules that cannot be followed.
     """
+    if combine not in ("product", "min"):
+        raise ConfigError(f"probabilities do not combine by {combine!r}", hint="use product or min")
     rules = read_rules(rubric.metadata, rubric.ids, Place("the rubric's metadata"))
     _check_values(rubric, values)
     known: dict[str, Truth] = dict(values)

@@ -163,6 +163,8 @@ def test_wrong_values_are_refused() -> None:
     ]:
         with pytest.raises(ConfigError, match=words_):
             derived_values(rubric, values)
+    with pytest.raises(ConfigError, match="product or min"):
+        derived_values(rubric, {"sorry": True, "rude": True}, combine="max")  # pyright: ignore[reportArgumentType]
 
 
 # The published files
