@@ -17,12 +17,15 @@ _IMPORTANCE = re.compile(r"\(\s*importance\s*:(?P<inner>[^()\n]*)\)", re.I)
 _OUT_OF_100 = re.compile(r"\s*(?P<weight>\d+(?:\.\d+)?)\s*/\s*100\s*")
 _NUMBER = re.compile(r"^[ \t]*(?P<number>\d{1,3})[.)](?=\s|[^\W\d])[ \t]*", re.M)
 _SAME_LINE = re.compile(r"[ \t]+(?P<number>\d{1,3})[.)][ \t]+")
-_BULLET = re.compile(r"^[ \t]*[-*•][ \t]+", re.M)
+_BULLET = re.compile(r"^[ \t]*(?:[-*•][ \t]+|[-•](?=[^\W\d]))", re.M)
 # A run of marks is only tried from its start, or long ones would take quadratic time.
 _HEADING = re.compile(r"(?<![*#_ \t])[*#_ \t]*Key Criteria Questions[*_ \t]*:[*_ \t]*", re.I)
 _WEIGHT = re.compile(r"\(\s*(?:weight\s*:\s*)?(?P<weight>\d+(?:\.\d+)?)(?:\s*/\s*100)?\s*\)[\"”'.\s]*\Z", re.I)
 _QUESTION = re.compile(r"^[ \t]*[-*•][ \t][^\n]*\?\s*\(\d{1,3}\)[\"”]?[ \t\r]*$", re.M)
 _END = "<END>"
+# What is left of an importance, or of a weight at the end of a line, that could not be read as one.
+_BROKEN = re.compile(r"\(\s*imp|\d\s*/\s*\d+\s*\)?[ \t\r]*$(?=\s*\S)", re.I | re.M)
+_SECOND = re.compile(r"\(\s*\d+(?:\.\d+)?(?:\s*/\s*100)?\s*\)[\"”]?[ \t\r]*(?:\n|[-*•][ \t])")
 _JSON = re.compile(r"\s*[{\[]")
 
 
@@ -103,6 +106,9 @@ def _numbered(text: str, place: Place, remarks: list[str]) -> Iterator[Question]
             raise place.error(f"{name} has the importance {end['inner'].strip()!r}", hint=hint)
         body = text[start.end() : end.start()]
         _check_inner(body, name, place)
+        if _BROKEN.search(body):
+            hint = "write it as (importance: 75/100), once, at the end of the item"
+            raise place.error(f"{name} has an importance that cannot be read", hint=hint)
         if not body.strip():
             raise place.error(f"{name} has no text")
         numbers.append(start.groupdict().get("number") or str(index + 1))
@@ -163,6 +169,8 @@ def _bulleted(text: str, place: Place, remarks: list[str]) -> Iterator[Question]
         weight = _WEIGHT.search(body)
         if weight is None:
             raise place.error(f"{name} does not end with a weight: {body[-40:]!r}", hint="end it with (75)")
+        if _SECOND.search(body[: weight.start()]):
+            raise place.error(f"{name} has two weights", hint='begin every item with "- "')
         if not body[: weight.start()].strip():
             raise place.error(f"{name} has no text")
         yield Question(body[: weight.start()].strip(), float(weight["weight"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ _SAME_LINE = re.compile(rf"{_TAG.pattern}[.;,]?[ \t]+(?P<start>{_MARKER})", re.I
 _BULLET = re.compile(r"^(?P<indent>[ \t]*)(?:>[ \t]*)?[-*+•][ \t]+(?=\S)", re.M)
 _THINKING = re.compile(r"\A\s*<think>.*?</think>", re.S)
 _MARKUP = re.compile(r"\s*(?:#.*|(?:\*\*|__)[^*_]+(?:\*\*|__):?|[-*_]{3,}|```\w*|</?\w+>)\s*")
+_BRACKETS = re.compile(r"\[([^\[\]\n]{3,24})\]")
+_LAST_BRACKETS = re.compile(r"\[[A-Za-z][^\[\]\n]{0,40}\]\W*\Z")
 _JSON = re.compile(r"\s*(?:\{|\[\s*(?:[\[{\"\d-]|\]))")
 
 
@@ -92,8 +95,8 @@ def read_tagged_list(text: str, place: Place) -> list[TextItem]:
     `1.`), are part of their item.
 
     Raises FormatError, with item and line, for a text without a tag or a list; an item without text, with several
-    tags, or with words after its tag; an item without a tag whose end is not clear; tags that stand as headings, or
-    outside the list.
+    tags, a misspelt or unknown one, or words after its tag; an item without a tag whose end is not clear; tags that
+    stand as headings, or outside the list.
     """
     if not has_tag(text):
         hint = "the items of this format close with [Hard Rule] or [Principle]"
@@ -182,7 +185,20 @@ def _item(text: str, index: int, start: _Start, end: int, place: Place, remarks:
     body = _unwrapped(" ".join(body.split()))
     if not body:
         raise place.error(f"{name} has no text")
+    _check_brackets(body, kind, name, place)
     return TextItem(body, kind, start.number, index, line)
+
+
+def _check_brackets(body: str, kind: CriterionKind | None, name: str, place: Place) -> None:
+    """Raises FormatError for brackets that look like a misspelt tag, or like an unknown one."""
+    known = [tag.strip("[]").lower() for tag in TAGS.values()]
+    for found in _BRACKETS.finditer(body):
+        if difflib.get_close_matches(found[1].lower(), known, n=1, cutoff=0.75):
+            raise place.error(f"{name} has {found[0]!r}, which looks like a misspelt tag", hint="correct it")
+    unknown = _LAST_BRACKETS.search(body) if kind is None else None
+    if unknown:
+        hint = "the tags of this format are [Hard Rule] and [Principle]"
+        raise place.error(f"{name} ends with {unknown[0]!r}, which is none of the tags", hint=hint)
 
 
 def _untagged(chunk: str, name: str, place: Place) -> str:

@@ -178,6 +178,15 @@ def test_numbers_inside_an_item_are_part_of_it() -> None:
         ("[Hard Rule]\n1. The response a.\n[Principle]\n2. The response b.", "line 1 of the text is a tag"),
         ("The response a. [Hard Rule]\n2. The response b. [Principle]", "line 1 of the text has a tag but no"),
         ("The response a. [Hard Rule]", "no numbered list"),
+        (
+            "1. The response a. [Hard Rule]\n2. The response b. [Princple]\n",
+            "item 2 (line 2 of the text) has '[Princ",
+        ),
+        (
+            "1. The response a. [Hrd Rule]\n2 The response b. [Principle]",
+            "'[Hrd Rule]', which looks like a misspelt",
+        ),
+        ("1. The response a. [Soft Wish]\n2. The response b. [Principle]", "'[Soft Wish]', which is none of"),
         ("1. The response a [Hard Rule]\n2) The response b [Principle]", "in another way"),
     ],
 )

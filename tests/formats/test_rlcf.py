@@ -153,6 +153,16 @@ def test_other_ways_of_writing_a_checklist(text: str, words: str) -> None:
         ("Is it a? (importance: 50/100)", "item 1 (line 1 of the text) has no number"),
         ("1) (importance: 50/100)", "has no text"),
         (
+            f"2) {UNIVERSAL} (importance: 100/10\n3) Is it b? (importance: 50/100)",
+            "item 1 (line 1 of the text) has an",
+        ),
+        (f"2) {UNIVERSAL} (importnce: 9/100)\n3) Is it b? (importance: 50/100)", "that cannot be read"),
+        ("- Is it a? (100)\nIs it b? (50)\n<END>", "item 1 (line 1 of the text) has two weights"),
+        (
+            "Key Criteria Questions:\n- Is it a? (100) - Is it b? (50)",
+            "item 1 (line 2 of the text) has two weights",
+        ),
+        (
             "Key Criteria Questions:\n- Is it a? (100)\n- Is it b?\n<END>",
             "item 2 (line 3 of the text) does not end",
         ),
