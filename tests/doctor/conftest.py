@@ -27,7 +27,7 @@ def competent(body: Mapping[str, object]) -> Reply:
     if "response_format" in body:
         return Reply('{"verdict": "met", "sure": true}')
     if body.get("logprobs"):
-        yes = 0.9 if "two plus two" in prompt_text(body) else 0.05
+        yes = 0.9 if any(text in prompt_text(body) for text in ("two plus two equal", "says four")) else 0.05
         return Reply(top={"Yes": yes, " no": 0.97 - yes})
     return Reply("ready")
 

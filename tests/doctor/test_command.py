@@ -19,7 +19,7 @@ from typer.testing import CliRunner, Result
 from rubricate.chat import TokenLogprob
 from rubricate.chat.base import Capabilities
 from rubricate.chat.probing import Finding, ModelReport, Sign
-from rubricate.chat.testserver import Faults, FaultyServer
+from rubricate.chat.testserver import Faults, FaultyServer, prompt_text
 from rubricate.cli import doctor as command
 from rubricate.cli.doctor_advice import advise, mode_costs
 from rubricate.cli.doctor_command import doctor
@@ -99,6 +99,15 @@ def test_a_real_server_on_the_screen(run: Run) -> None:
     assert "of 1,3" in result.stdout and "prompt tokens from its cache" in result.stdout
 
 
+def test_log_probabilities_are_asked_for_as_our_judge_asks(run: Run) -> None:
+    with FaultyServer(competent, record=True) as server:
+        run(server.name)
+        asked = [prompt_text(body) for body in server.bodies if body.get("logprobs")]
+    assert len(asked) == 2
+    assert all("You check statements" in text and "Two plus two is four." in text for text in asked)
+    assert "Statement: It says four." in asked[0] and "Statement: It names an animal." in asked[1]
+
+
 def test_one_model_that_does_not_answer_is_code_1_and_the_others_are_probed(run: Run) -> None:
     with FaultyServer(competent, Faults(hang=1.0)) as server:
         result = run(server.name, "mock:yes", "mock:error", "--timeout", "0.3", "--json")
@@ -175,6 +184,7 @@ def test_advice_follows_what_was_found() -> None:
     assert any("?schema=none" in reason for reason in refused.reasons)
     assert not any("?schema" in reason for reason in advise(report(Finding("json_schema", Sign.YES))).reasons)
     assert any("does not tell" in reason for reason in advise(report(yes=0.6, no=0.6)).reasons)
+    assert any("threshold" in reason for reason in advise(report(yes=0.7, no=0.6)).reasons)
     assert advise(ModelReport("m", (Finding("answers", Sign.FAILED),))).mode is None
 
 

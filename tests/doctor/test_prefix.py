@@ -14,7 +14,7 @@ from rubricate.chat import ChatRequest, Completion, connect
 from rubricate.chat.probing import Sign, probe_model
 from rubricate.chat.probing_prefix import judge_times
 from rubricate.chat.timing import ManualClock
-from rubricate.errors import ChatError
+from rubricate.errors import ChatError, DeadlineError
 from rubricate.types import Usage
 
 SECONDS = st.floats(0.001, 10.0)
@@ -66,6 +66,23 @@ async def test_every_first_call_has_a_beginning_of_its_own(clock: ManualClock) -
     await probe_model(model, clock=clock)
     long = [text for text in model.known if len(text) > 1000]
     assert len({text[:40] for text in long}) == 6
+
+
+async def test_a_deadline_in_the_middle_leaves_what_was_measured(clock: ManualClock) -> None:
+    class Late(TimedModel):
+        long = 0
+
+        async def complete(self, request: ChatRequest) -> Completion:
+            self.long += len(request.text()) > 1000
+            if len(request.text()) > 1000 and self.long > 4:
+                raise DeadlineError("late")
+            return await super().complete(request)
+
+    report = await probe_model(Late(clock, caches=True), clock=clock)
+    found = report.finding("prefix_cache")
+    assert found.sign is Sign.UNKNOWN  # one round says too little
+    assert "after 1 of 3 rounds" in found.text
+    assert found.details["cold_seconds"] != []
 
 
 class Sharing(TimedModel):

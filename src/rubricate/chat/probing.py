@@ -10,7 +10,7 @@ from rubricate.chat.base import Capabilities, ChatModel
 from rubricate.chat.probing_listing import probe_served
 from rubricate.chat.probing_prefix import prefix_bound, probe_prefix
 from rubricate.chat.probing_results import Finding, ModelReport, Sign
-from rubricate.chat.probing_subject import REASONING_ROOM, Subject
+from rubricate.chat.probing_subject import QUESTIONS, REASONING_ROOM, Question, Subject
 from rubricate.chat.probing_tries import (
     AT_ONCE,
     SHORT_CALLS,
@@ -52,6 +52,7 @@ _WORDY = (
     5  # calls that ask for an answer in words: whether it answers, the schema in two forms, and two that repeat
 )
 _FIRST_TOKENS = 4  # two questions, and again with fewer alternatives
+_QUESTION = 256  # tokens of each
 _PREFILL_TOKENS = 8
 
 
@@ -61,13 +62,15 @@ def probe_bound(model: ChatModel) -> Usage:
     short = SHORT_CALLS + AT_ONCE
     small = short + _WORDY + _FIRST_TOKENS + 1
     words = short * subject.least + _WORDY * REASONING_ROOM + _FIRST_TOKENS + _PREFILL_TOKENS
-    return Usage(small, small * _SHORT_PROMPT, words) + prefix_bound(subject)
+    prompts = (small - _FIRST_TOKENS) * _SHORT_PROMPT + _FIRST_TOKENS * _QUESTION
+    return Usage(small, prompts, words) + prefix_bound(subject)
 
 
 async def probe_model(
     model: ChatModel,
     *,
     prices: tuple[float, float] | None = None,
+    questions: tuple[Question, Question] = QUESTIONS,
     timeout: float = 60.0,
     clock: Clock = SYSTEM_CLOCK,
     step: Callable[[str], object] | None = None,
@@ -81,11 +84,13 @@ async def probe_model(
     Args:
         model: any model. Limiters, caches and recorders in front of it are left aside.
         prices: money for a million prompt and completion tokens, for `usage.cost`.
+        questions: messages whose right answer is yes, and such whose right answer is no, for the probe of
+            log-probabilities; those of the judge that is to be used say most.
         timeout: seconds for each probe.
         clock: what time it is.
         step: told the name of each probe before it runs.
     """
-    subject = Subject(model, prices=prices, clock=clock)
+    subject = Subject(model, prices=prices, questions=questions, clock=clock)
     bound = probe_bound(model)
     began = clock.now()
     findings: list[Finding] = []

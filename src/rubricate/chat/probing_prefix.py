@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from statistics import median
 
 from rubricate.chat.base import ChatRequest, Completion
 from rubricate.chat.probing_results import Finding, Sign, took
 from rubricate.chat.probing_subject import Subject, user
-from rubricate.errors import ChatError, ContextOverflowError
+from rubricate.errors import ChatError, ContextOverflowError, DeadlineError
 from rubricate.types import Usage
 
 __all__ = ["judge_times", "prefix_bound", "probe_prefix"]
@@ -69,65 +70,92 @@ async def probe_prefix(subject: Subject) -> Finding:
     return await measure(subject, chars)
 
 
+@dataclass(slots=True)
+class _Seen:
+    """Answers and seconds so far, of whole rounds alone: first calls, and further ones or ones sent together."""
+
+    firsts: list[Completion] = field(default_factory=list[Completion])
+    others: list[Completion] = field(default_factory=list[Completion])
+    first_times: list[float] = field(default_factory=list[float])
+    other_times: list[float] = field(default_factory=list[float])
+
+    def figures(self, one: str, other: str) -> dict[str, object]:
+        """For the details of a finding."""
+        return {
+            "prefix_tokens": _middle(self.firsts, lambda answer: answer.usage.prompt_tokens),
+            f"{one}_seconds": _rounded(self.first_times),
+            f"{other}_seconds": _rounded(self.other_times),
+            "cached_tokens": [answer.usage.cached_tokens for answer in self.others],
+        }
+
+
+async def _rounds(measure: Callable[[_Seen], Awaitable[object]], times: int) -> _Seen:
+    """Measure so often; where the deadline comes in between, what is there counts, if it is anything."""
+    seen = _Seen()
+    for _ in range(times):
+        try:
+            await measure(seen)
+        except DeadlineError:
+            if not seen.firsts:
+                raise
+            break
+    return seen
+
+
 async def _one_by_one(subject: Subject, chars: int) -> Finding:
-    colds, warms = list[Completion](), list[Completion]()
-    cold_times, warm_times = list[float](), list[float]()
-    for _ in range(ROUNDS):
+    async def measure(seen: _Seen) -> None:
         nonce = subject.nonce()
-        for turn in range(1 + WARM_CALLS):
-            answer, seconds = await subject.timed(_long(subject, nonce, turn, chars))
-            (warms if turn else colds).append(answer)
-            (warm_times if turn else cold_times).append(seconds)
-    details: dict[str, object] = {
-        "prefix_tokens": _middle(colds, lambda answer: answer.usage.prompt_tokens),
-        "cold_seconds": _rounded(cold_times),
-        "warm_seconds": _rounded(warm_times),
-        "ratio": _ratio(median(warm_times), median(cold_times)),
-        "cached_tokens": [answer.usage.cached_tokens for answer in warms],
-    }
-    before, cached = (_middle(part, lambda answer: answer.usage.cached_tokens) for part in (colds, warms))
-    hits = sum(answer.usage.cached_tokens > before for answer in warms)
+        answers = [await subject.timed(_long(subject, nonce, turn, chars)) for turn in range(1 + WARM_CALLS)]
+        (first, seconds), *further = answers
+        seen.firsts.append(first)
+        seen.first_times.append(seconds)
+        seen.others += [answer for answer, _ in further]
+        seen.other_times += [taken for _, taken in further]
+
+    seen = await _rounds(measure, ROUNDS)
+    cold, warm = median(seen.first_times), median(seen.other_times)
+    details = {**seen.figures("cold", "warm"), "ratio": _ratio(warm, cold)}
+    before, cached = (
+        _middle(part, lambda answer: answer.usage.cached_tokens) for part in (seen.firsts, seen.others)
+    )
+    hits = sum(answer.usage.cached_tokens > before for answer in seen.others)
     if hits:
-        sign = Sign.YES if hits * 2 >= len(warms) else Sign.LIKELY
+        sign = Sign.YES if hits * 2 >= len(seen.others) else Sign.LIKELY
         text = f"the server took {cached:,} of {details['prefix_tokens']:,} prompt tokens from its cache"
-        text += f" ({hits} of {len(warms)} calls)"
+        text += f" ({hits} of {len(seen.others)} calls)"
         return Finding("prefix_cache", sign, text, {**details, "by": "count"})
-    sign, saved = judge_times(subject.short or 0.0, cold_times, warm_times)
-    text = f"first call {took(median(cold_times))}, same beginning again {took(median(warm_times))}: "
+    sign, saved = judge_times(subject.short or 0.0, seen.first_times, seen.other_times)
+    text = f"first call {took(cold)}, same beginning again {took(warm)}: "
     text += (
         "too little of that is the prompt's to tell" if saved is None else f"{saved:.0%} of the prompt's time saved"
     )
+    if len(seen.firsts) < ROUNDS:
+        sign = Sign.UNKNOWN
+        text += f"; the deadline came after {len(seen.firsts)} of {ROUNDS} rounds"
     text += "; the server counts no cached tokens"
     return Finding("prefix_cache", sign, text, {**details, "by": "time", "saved": _share(saved)})
 
 
 async def _together(subject: Subject, chars: int) -> Finding:
     """For a back end that shares by itself: one call alone against several together, a new beginning each time."""
-    alone, together = list[float](), list[float]()
-    cached, length = 0, 0
-    for _ in range(ROUNDS - 1):
-        answer, seconds = await subject.timed(_long(subject, subject.nonce(), 0, chars))
-        alone.append(seconds)
-        length = answer.usage.prompt_tokens
+
+    async def measure(seen: _Seen) -> None:
+        first, seconds = await subject.timed(_long(subject, subject.nonce(), 0, chars))
         nonce = subject.nonce()
         requests = [_long(subject, nonce, turn, chars) for turn in range(TOGETHER)]
         began = subject.clock.now()
-        answers = await subject.model.complete_many(requests)
-        together.append(subject.clock.now() - began)
-        cached = min(_completed(answer).usage.cached_tokens for answer in answers[1:])
-    ratio = _ratio(median(together), median(alone) * TOGETHER)
-    details: dict[str, object] = {
-        "prefix_tokens": length,
-        "alone_seconds": _rounded(alone),
-        "together_seconds": _rounded(together),
-        "calls_together": TOGETHER,
-        "ratio": ratio,
-        "cached_tokens": cached,
-    }
-    text = (
-        f"{TOGETHER} calls together take {took(median(together))}, one alone {took(median(alone))}; {cached:,} of "
-        f"{length:,} prompt tokens are computed once"
-    )
+        answers = [_completed(answer) for answer in await subject.model.complete_many(requests)]
+        seen.firsts.append(first)
+        seen.first_times.append(seconds)
+        seen.others += answers[1:]
+        seen.other_times.append(subject.clock.now() - began)
+
+    seen = await _rounds(measure, ROUNDS - 1)
+    alone, together = median(seen.first_times), median(seen.other_times)
+    cached = min(answer.usage.cached_tokens for answer in seen.others)
+    details = {**seen.figures("alone", "together"), "ratio": _ratio(together, alone * TOGETHER)}
+    text = f"{TOGETHER} calls together take {took(together)}, one alone {took(alone)}; "
+    text += f"{cached:,} of {details['prefix_tokens']:,} prompt tokens are computed once"
     return Finding("prefix_cache", Sign.YES if cached else Sign.NO, text, {**details, "by": "construction"})
 
 

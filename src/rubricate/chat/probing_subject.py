@@ -11,8 +11,15 @@ from rubricate.chat.limiter import Limiter
 from rubricate.chat.limits import Limits
 from rubricate.chat.timing import SYSTEM_CLOCK, Clock
 
-__all__ = ["Subject", "user"]
+__all__ = ["QUESTIONS", "REASONING_ROOM", "Question", "Subject", "user"]
 
+Question = tuple[Message, ...]
+
+QUESTIONS: tuple[Question, Question] = (
+    (Message("user", "Is two plus two equal to four? Answer with one word: yes or no."),),
+    (Message("user", "Is a whale smaller than an ant? Answer with one word: yes or no."),),
+)
+"""One whose answer is yes, one whose answer is no."""
 ROOM = 64
 """Tokens for a short answer in words."""
 REASONING_ROOM = 512
@@ -45,6 +52,7 @@ class Subject:
     Args:
         model: the model. Limiters, caches and recorders in front of it are left aside: every probe is sent, once.
         prices: money for a million prompt and completion tokens.
+        questions: one whose answer is yes, and one whose answer is no.
         clock: what time it is.
 
     Attributes:
@@ -58,7 +66,12 @@ class Subject:
     """
 
     def __init__(
-        self, model: ChatModel, *, prices: tuple[float, float] | None = None, clock: Clock = SYSTEM_CLOCK
+        self,
+        model: ChatModel,
+        *,
+        prices: tuple[float, float] | None = None,
+        questions: tuple[Question, Question] = QUESTIONS,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         prompt_price, completion_price = prices or (0.0, 0.0)
         limits = Limits(
@@ -73,6 +86,7 @@ class Subject:
         self.limiter = Limiter(limits, clock=clock)
         self.model = Limited(self.raw, self.limiter)
         self.clock = clock
+        self.questions = questions
         self.short: float | None = None
         self.reasons = not self.raw.capabilities.logprobs
         self.continues = False

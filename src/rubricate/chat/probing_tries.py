@@ -13,7 +13,7 @@ from statistics import median
 from rubricate.chat.base import ChatModel, ChatRequest, Completion, Outcome, TokenLogprob
 from rubricate.chat.limited import Limited
 from rubricate.chat.probing_results import Finding, Sign, took
-from rubricate.chat.probing_subject import Subject, user
+from rubricate.chat.probing_subject import Question, Subject, user
 from rubricate.chat.server import ServerModel
 from rubricate.errors import ChatError, RequestError
 
@@ -38,8 +38,6 @@ FEWER = 5
 REPEATED = 32
 """Tokens of an answer that is asked for twice."""
 JUDGE_PREFILL = "Answer:"
-QUESTIONS = ("Is two plus two equal to four?", "Is a whale smaller than an ant?")
-"""One whose answer is yes, one whose answer is no."""
 SCHEMA: Mapping[str, object] = {
     "type": "object",
     "properties": {"verdict": {"type": "string", "enum": ["met", "unmet"]}, "sure": {"type": "boolean"}},
@@ -106,11 +104,11 @@ async def probe_logprobs(subject: Subject) -> Finding:
         return Finding("logprobs", Sign.NO, "this back end does not ask this model for them")
     asked = TOP
     try:
-        tokens = [await _first_token(subject, question, asked) for question in QUESTIONS]
+        tokens = [await _first_token(subject, question, asked) for question in subject.questions]
     except RequestError as error:
         asked = FEWER
         try:
-            tokens = [await _first_token(subject, question, asked) for question in QUESTIONS]
+            tokens = [await _first_token(subject, question, asked) for question in subject.questions]
         except RequestError:
             raise error from None
     seen = [token for token in tokens if token is not None]
@@ -124,10 +122,9 @@ async def probe_logprobs(subject: Subject) -> Finding:
     return Finding("logprobs", Sign.YES, text, details)
 
 
-async def _first_token(subject: Subject, question: str, top: int) -> TokenLogprob | None:
+async def _first_token(subject: Subject, question: Question, top: int) -> TokenLogprob | None:
     prefill = JUDGE_PREFILL if subject.continues else ""
-    text = f"{question} Answer with one word: yes or no."
-    answer = await subject.model.complete(user(text, top_logprobs=top, prefill=prefill))
+    answer = await subject.model.complete(ChatRequest(question, max_tokens=1, top_logprobs=top, prefill=prefill))
     return answer.logprobs[0] if answer.logprobs else None
 
 
@@ -141,7 +138,7 @@ async def probe_schema(subject: Subject) -> Finding:
     """Ask for an answer that fits a JSON schema, without a word of JSON in the prompt."""
     if not subject.raw.capabilities.json_schema:
         return Finding("json_schema", Sign.NO, "this back end sends no schema")
-    request = user(f"{QUESTIONS[0]} Give your verdict.", max_tokens=subject.room, json_schema=SCHEMA)
+    request = user("Is two plus two equal to four? Give your verdict.", max_tokens=subject.room, json_schema=SCHEMA)
     try:
         answer = await subject.model.complete(request)
     except ChatError as error:

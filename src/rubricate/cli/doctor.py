@@ -7,12 +7,14 @@ import json
 import math
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 
-from rubricate.chat import ChatModel, connect
+from rubricate.chat import ChatModel, Limits, Message, connect
 from rubricate.chat.probing import Finding, ModelReport, Sign, probe_bound, probe_model
-from rubricate.cli.doctor_advice import Advice, advise, masses, mode_costs
+from rubricate.cli.doctor_advice import Advice, advise, judge_questions, masses, mode_costs
 from rubricate.cli.doctor_machine import cache_facts, gpu_facts, machine_facts, variable_facts
 from rubricate.cli.installed import WEIGHTS, Extra, Install, check_needs, find_install, read_extras
 from rubricate.cli.summary import counted
@@ -47,45 +49,62 @@ class DoctorOptions:
     as_json: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Examined:
-    """What there is to say."""
+    """What there is to say so far."""
 
     install: Install
     extras: Mapping[str, Extra]
     lacking: Sequence[Extra]
-    facts: Mapping[str, Mapping[str, object]]
-    reports: Sequence[ModelReport]
-    seconds: Mapping[str, float]
+    facts: dict[str, Mapping[str, object]] = field(default_factory=dict[str, Mapping[str, object]])
+    reports: list[ModelReport] = field(default_factory=list[ModelReport])
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+
+    @contextmanager
+    def part(self, name: str) -> Generator[None]:
+        """A part of the examination, whose time is kept."""
+        began = time.monotonic()
+        yield
+        self.seconds[name] = time.monotonic() - began
 
 
 def run_doctor(options: DoctorOptions) -> int:
     """Examine, print, and give the exit code: 0, or 1 when a model does not answer or a needed extra is not there.
 
-    Raises ConfigError for an extra or a model's name that cannot be.
+    Raises ConfigError for an extra, a model's name or prices that cannot be, before anything is asked.
     """
-    seconds: dict[str, float] = {}
     began = time.monotonic()
     install = find_install()
     extras = read_extras(install)
-    needed = check_needs(list(options.needs), extras)
+    lacking = [extra for extra in check_needs(list(options.needs), extras) if extra.lacks]
     models = [(name, _connected(name)) for name in options.models]
-    seconds["installed"] = time.monotonic() - began
-    reports = asyncio.run(_probe(models, options))
-    began = time.monotonic()
-    facts: dict[str, Mapping[str, object]] = {
-        "machine": machine_facts(),
-        "gpu": gpu_facts(ask_torch=options.gpu),
-        "variables": variable_facts(),
-    }
-    seconds["machine"] = time.monotonic() - began
-    began = time.monotonic()
-    facts["cache"] = cache_facts()
-    seconds["cache"] = time.monotonic() - began
-    lacking = [extra for extra in needed if extra.lacks]
-    examined = _Examined(install, extras, lacking, facts, reports, seconds)
-    print(json.dumps(_record(examined, options), indent=2) if options.as_json else _screen(examined, options))
-    return 1 if lacking or not all(report.answers for report in reports) else 0
+    prompt_price, completion_price = options.prices or (0.0, 0.0)
+    Limits(prompt_price=prompt_price, completion_price=completion_price)  # refuses prices that cannot be
+    seen = _Examined(install, extras, lacking)
+    seen.seconds["extras"] = time.monotonic() - began
+    _examine_machine(seen, options)
+    if options.as_json:
+        asyncio.run(_probe(models, options, judge_questions(), seen.reports.append))
+        print(json.dumps(_record(seen, options), indent=2))
+    else:
+        print("\n".join([*_machine_lines(seen), "", "extras", *_extra_lines(seen)]), flush=True)
+        asyncio.run(_probe(models, options, judge_questions(), partial(_tell, seen)))
+        print("\n".join(_last_lines(seen, options)))
+    return 1 if lacking or not all(report.answers for report in seen.reports) else 0
+
+
+def _examine_machine(seen: _Examined, options: DoctorOptions) -> None:
+    with seen.part("machine"):
+        seen.facts |= {"machine": machine_facts(), "variables": variable_facts()}
+    with seen.part("gpu"):
+        seen.facts["gpu"] = gpu_facts(ask_torch=options.gpu)
+    with seen.part("cache"):
+        seen.facts["cache"] = cache_facts()
+
+
+def _tell(seen: _Examined, report: ModelReport) -> None:
+    seen.reports.append(report)
+    print("\n".join(["", *_model_lines(report)]), flush=True)
 
 
 def _connected(name: str) -> ChatModel | MissingExtraError:
@@ -97,18 +116,20 @@ def _connected(name: str) -> ChatModel | MissingExtraError:
 
 
 async def _probe(
-    models: Sequence[tuple[str, ChatModel | MissingExtraError]], options: DoctorOptions
-) -> list[ModelReport]:
-    reports: list[ModelReport] = []
+    models: Sequence[tuple[str, ChatModel | MissingExtraError]],
+    options: DoctorOptions,
+    questions: tuple[tuple[Message, ...], tuple[Message, ...]],
+    report: Callable[[ModelReport], object],
+) -> None:
+    """Probe one model after another, and report each when it is done."""
     for name, model in models:
         if isinstance(model, MissingExtraError):
             why = Finding("answers", Sign.FAILED, model.message, error=model.message, hint=model.hint)
-            reports.append(ModelReport(name, (why,)))
+            report(ModelReport(name, (why,)))
             continue
-        print(f"probing {name}: at most {_bound(probe_bound(model), options.prices)}", file=sys.stderr)
-        report = await probe_model(model, prices=options.prices, timeout=options.timeout)
-        reports.append(replace(report, model=name))
-    return reports
+        print(f"probing {name}: at most {_bound(probe_bound(model), options.prices)}", file=sys.stderr, flush=True)
+        found = await probe_model(model, prices=options.prices, questions=questions, timeout=options.timeout)
+        report(replace(found, model=name))
 
 
 def _bound(bound: Usage, prices: tuple[float, float] | None) -> str:
@@ -120,46 +141,44 @@ def _bound(bound: Usage, prices: tuple[float, float] | None) -> str:
     return f"{text}, {money:.4f} in money"
 
 
-def _record(examined: _Examined, options: DoctorOptions) -> dict[str, object]:
+def _record(seen: _Examined, options: DoctorOptions) -> dict[str, object]:
     models: list[dict[str, object]] = []
-    for report in examined.reports:
+    for report in seen.reports:
         found = [asdict(mass) | {"outside": mass.outside, "p_yes": mass.p_yes} for mass in masses(report)]
         models.append({**report.to_dict(), "answer_mass": found, "advice": asdict(advise(report))})
-    folder = examined.install.folder
+    folder = seen.install.folder
     return {
         "rubricate": {
-            "version": examined.install.version,
+            "version": seen.install.version,
             "editable": None if folder is None else str(folder),
-            "extras_not_in_metadata": list(examined.install.stale),
+            "extras_not_in_metadata": list(seen.install.stale),
         },
-        **examined.facts,
-        "extras": {name: extra.to_dict() for name, extra in examined.extras.items()},
-        "lacking": [extra.name for extra in examined.lacking],
+        **seen.facts,
+        "extras": {name: extra.to_dict() for name, extra in seen.extras.items()},
+        "lacking": [extra.name for extra in seen.lacking],
         "models": models,
         "costs_of_10_criteria": [asdict(cost) for cost in mode_costs(options.prices)] if models else [],
-        "seconds": {name: round(value, 3) for name, value in examined.seconds.items()},
+        "seconds": {name: round(value, 3) for name, value in seen.seconds.items()},
     }
 
 
-def _screen(examined: _Examined, options: DoctorOptions) -> str:
-    lines = [*_machine_lines(examined), "", "extras", *_extra_lines(examined)]
-    for report in examined.reports:
-        lines += ["", *_model_lines(report)]
-    if any(report.answers for report in examined.reports):
+def _last_lines(seen: _Examined, options: DoctorOptions) -> list[str]:
+    """What follows the models: costs, what can be probed, what took long, what was needed and is not there."""
+    lines: list[str] = []
+    if any(report.answers for report in seen.reports):
         lines += ["", *_cost_lines(options.prices)]
-    if not examined.reports:
-        lines += ["", *_free_lines(examined.extras)]
-    slow = [f"{name} {value:.1f} s" for name, value in examined.seconds.items() if value >= SLOW]
-    slow += [f"{report.model} {report.seconds:.1f} s" for report in examined.reports if report.seconds >= SLOW]
+    if not seen.reports:
+        lines += ["", *_free_lines(seen.extras)]
+    slow = [f"{name} {value:.1f} s" for name, value in seen.seconds.items() if value >= SLOW]
+    slow += [f"{report.model} {report.seconds:.1f} s" for report in seen.reports if report.seconds >= SLOW]
     if slow:
         lines += ["", f"took long: {', '.join(slow)}"]
-    lines += [f"needed and not there: {extra.name} -> {extra.command}" for extra in examined.lacking]
-    return "\n".join(lines)
+    return lines + [f"needed and not there: {extra.name} -> {extra.command}" for extra in seen.lacking]
 
 
-def _machine_lines(examined: _Examined) -> list[str]:
-    machine, gpu = examined.facts["machine"], examined.facts["gpu"]
-    cache, install = examined.facts["cache"], examined.install
+def _machine_lines(seen: _Examined) -> list[str]:
+    machine, gpu = seen.facts["machine"], seen.facts["gpu"]
+    cache, install = seen.facts["cache"], seen.install
     where = f" (editable, {install.folder})" if install.folder else ""
     pairs = [
         ("rubricate", (install.version or "not installed") + where),
@@ -167,7 +186,7 @@ def _machine_lines(examined: _Examined) -> list[str]:
         ("processors", f"{machine['cpus']}, usable {machine['cpus_usable']:g}; memory {_memory(machine)}"),
         ("gpu", _gpu(gpu)),
         ("cache", _cache(cache)),
-        ("variables", _variables(examined.facts["variables"])),
+        ("variables", _variables(seen.facts["variables"])),
     ]
     return [f"{label:<11}{value}" for label, value in pairs]
 
@@ -205,17 +224,17 @@ def _variables(variables: Mapping[str, object]) -> str:
     return "; ".join(given + ([f"not set: {', '.join(unset)}"] if unset else []))
 
 
-def _extra_lines(examined: _Examined) -> list[str]:
+def _extra_lines(seen: _Examined) -> list[str]:
     lines: list[str] = []
-    for extra in examined.extras.values():
+    for extra in seen.extras.values():
         line = f"  {extra.name:<12}{extra.state:<11}"
         if extra.name in WEIGHTS:
             line += f"for {WEIGHTS[extra.name]}" + (f": {extra.command}" if extra.lacks else "")
         elif extra.lacks:
             line += f"{extra.command}   ({', '.join(map(str, extra.lacks))})"
         lines.append(line.rstrip())
-    if examined.install.stale:
-        names = ", ".join(examined.install.stale)
+    if seen.install.stale:
+        names = ", ".join(seen.install.stale)
         lines.append(f"  {names}: by pyproject.toml; the installed metadata is older (run pip install -e again)")
     return lines
 

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from os.path import commonprefix
 
-from rubricate.chat import MockModel
+from rubricate.chat import Message, MockModel
 from rubricate.chat.probing import ModelReport, Sign
 from rubricate.data.records import Rollout
 from rubricate.errors import RequestError
 from rubricate.judges import AnswerMass, answer_mass, build_judge
 from rubricate.rubrics import Criterion
 
-__all__ = ["Advice", "ModeCost", "advise", "masses", "mode_costs"]
+__all__ = ["Advice", "ModeCost", "advise", "judge_questions", "masses", "mode_costs"]
 
 CRITERIA = 10
 MAX_OUTSIDE = 0.5
@@ -75,6 +75,26 @@ def masses(report: ModelReport) -> tuple[AnswerMass, ...]:
     return tuple(answer_mass(token) for token in report.first_tokens)
 
 
+def judge_questions() -> tuple[tuple[Message, ...], tuple[Message, ...]]:
+    """What our log-probability judge sends for a criterion that is plainly met, and for one that is plainly not."""
+    model = _ask(
+        "logprob",
+        1,
+        Rollout("What is two plus two?", "Two plus two is four."),
+        [Criterion(id="met", text="It says four."), Criterion(id="unmet", text="It names an animal.")],
+    )
+    met, unmet = (request.messages for request in model.requests)
+    return met, unmet
+
+
+def _ask(mode: str, per_call: int | None, rollout: Rollout, criteria: Sequence[Criterion]) -> MockModel:
+    """A model that has seen what a judge sends for these criteria, and has answered nothing."""
+    model = MockModel(RequestError("nothing is asked"))  # of a kind that no judge tries again
+    judge = build_judge(model, mode=mode, criteria_per_call=per_call)
+    asyncio.run(judge.judge_criteria(rollout, criteria))
+    return model
+
+
 def mode_costs(prices: tuple[float, float] | None = None) -> list[ModeCost]:
     """Cost of one response with 10 criteria in each mode, from the prompts that our judges really send."""
     kinds = [("logprob", 1), ("reasoned", 1), ("reasoned", 5), ("reasoned", None), ("holistic", None)]
@@ -82,15 +102,12 @@ def mode_costs(prices: tuple[float, float] | None = None) -> list[ModeCost]:
 
 
 def _cost(mode: str, per_call: int | None, prices: tuple[float, float] | None) -> ModeCost:
-    model = MockModel(RequestError("nothing is asked"))  # of a kind that no judge tries again
-    judge = build_judge(model, mode=mode, criteria_per_call=per_call)
     criteria = [
         Criterion(id=f"c{n}", text=f"Names cause number {n} of the tides, and says how large its part is.")
         for n in range(CRITERIA)
     ]
-    asyncio.run(
-        judge.judge_criteria(Rollout("Why are there tides, and what makes them differ?", _RESPONSE), criteria)
-    )
+    rollout = Rollout("Why are there tides, and what makes them differ?", _RESPONSE)
+    model = _ask(mode, per_call, rollout, criteria)
     texts = [request.text() for request in model.requests]
     shared = len(commonprefix(texts)) if len(texts) > 1 else 0
     characters = sum(map(len, texts))
@@ -120,7 +137,9 @@ def advise(report: ModelReport) -> Advice:
     else:
         reasons.append("criteria a call: prefix caching is unknown; 1 is safest for accuracy, 5 for cost")
     local = report.model.startswith("local:")
-    if local and logprob:
+    if local and not logprob:
+        reasons.append("a small model in this process reasons badly: expect verdicts that fail")
+    elif local:
         reasons.append("a small model in this process reasons badly; its log-probabilities say more")
     elif logprob:
         reasons.append("reasoned gives reasons with its verdicts; --mode logprob costs one token a criterion")
@@ -136,9 +155,12 @@ def _logprob(report: ModelReport) -> tuple[bool, str]:
         said = _unread(report)
         return False, f"not possible as it is: {outside:.0%} of the probability lies outside yes and no{said}"
     yes, no = ((mass.p_yes or 0.0) for mass in found)
+    told = f"P(yes) is {yes:.2f} where the answer is yes and {no:.2f} where it is no"
     if yes <= no:
-        return True, f"possible, but it does not tell two trivial questions apart (P(yes) {yes:.2f} and {no:.2f})"
-    return True, f"possible: P(yes) is {yes:.2f} where the answer is yes and {no:.2f} where it is no"
+        return True, f"possible, but it does not tell two trivial questions apart: {told}"
+    if yes < 0.5 or no >= 0.5:
+        return True, f"possible, but with 0.5 as threshold a trivial verdict is wrong: {told}"
+    return True, f"possible: {told}"
 
 
 def _unread(report: ModelReport) -> str:
