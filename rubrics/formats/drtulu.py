@@ -218,7 +218,7 @@ def _note(payload: Mapping[str, object], where: Place, layout: str) -> None:
 
 def _dump(rubric: Rubric, place: Place) -> dict[str, object]:
     sections = _in_sections(rubric)
-    return _plain(rubric) if sections is None else sections
+    return _plain(_as_list(rubric)) if sections is None else sections
 
 
 def _skeleton(rubric: Rubric) -> Mapping[str, object] | None:
@@ -247,21 +247,31 @@ def _in_sections(rubric: Rubric) -> dict[str, object] | None:
         return None
 
 
+def _as_list(rubric: Rubric) -> Rubric:
+    """A rubric that outgrew its layout in sections, as one that came as a list of descriptions."""
+    skeleton, metadata = _skeleton(rubric), dict(rubric.metadata)
+    if not metadata.pop(_LAYOUT, None) and not (skeleton and _layout(skeleton)):
+        return rubric
+    fields = [_DIALECT.order, *(section.field for sections in _SECTIONS.values() for section in sections)]
+    kept = {"query" if key == "question" else key: part for key, part in (skeleton or metadata).items()}
+    kept = {key: part for key, part in kept.items() if key not in fields}
+    text = _DIALECT.mark("text")
+    criteria = [
+        c.model_copy(update={"metadata": {key: part for key, part in c.metadata.items() if key != text}})
+        for c in rubric.criteria
+    ]
+    changes = {"metadata": metadata | {_PAYLOAD: kept} if skeleton else kept, "criteria": tuple(criteria)}
+    return rubric.model_copy(update=changes)
+
+
 def _plain(rubric: Rubric) -> dict[str, object]:
     """The record with a list of weighted entries, in a row where the rubric came in one."""
-    metadata, skeleton = dict(rubric.metadata), _skeleton(rubric)
-    lists = write_rubrics(rubric, _DIALECT)
-    if skeleton is not None:
-        fields = [section.field for sections in _SECTIONS.values() for section in sections]
-        metadata[_PAYLOAD] = {key: part for key, part in skeleton.items() if key not in fields}
-        return _assembled(rubric.model_copy(update={"metadata": metadata}), lists)
-    query = ""
-    if metadata.pop(_LAYOUT, None) is not None:  # it outgrew a layout in sections
-        metadata.pop(_DIALECT.order, None)
-        query = metadata.pop("question", "")
+    lists, metadata = write_rubrics(rubric, _DIALECT), dict(rubric.metadata)
+    if _skeleton(rubric) is not None:
+        return _assembled(rubric, lists)
     order = as_array(metadata.get(_DIALECT.order))
     if _lacks_query(metadata, "") and (order is None or "query" in order):
-        metadata = {"query": query} | metadata
+        metadata = {"query": ""} | metadata
     if order is not None and "rubrics_types" in order:
         lists = {"rubrics_types": None} | lists
     return _assembled(rubric.model_copy(update={"metadata": metadata}), lists)

@@ -19,6 +19,7 @@ Points and weights are 0 to 10; a negative one, which the paper allows, is a pen
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 
 from rubricate.narrow import as_array, as_object
 from rubricate.rubrics.criterion import Criterion, Polarity, VerifierSpec
@@ -48,6 +49,7 @@ from rubricate.rubrics.formats.losses import (
     signed_losses,
     unmarked,
 )
+from rubricate.rubrics.formats.tulu import without_ids
 from rubricate.rubrics.rubric import Rubric
 
 __all__ = ["FORMAT"]
@@ -135,8 +137,7 @@ def _rest(record: Item, paths: Sequence[Path]) -> tuple[str, dict[str, object]]:
     for path in paths:
         rest = _put(rest, path, None) if len(path) > 1 else rest
     rubric_id, metadata = record_id(rest, "id")
-    model = as_object(metadata.get("reward_model")) or {}
-    if _VERL in paths and _RUBRICS in paths and list(model.items()) == list(_PLAIN_MODEL.items()):
+    if _VERL in paths and _RUBRICS in paths and _same(metadata.get("reward_model"), _PLAIN_MODEL):
         del metadata["reward_model"]  # written again for every row that has none
     marks = {} if list(paths) == _usual_paths(metadata) else {_LISTS: [".".join(path) for path in paths]}
     head = ({"id": rubric_id} if rubric_id else {}) | metadata
@@ -168,7 +169,7 @@ def _criteria(parts: Sequence[tuple[object, Place, str]]) -> list[Criterion]:
     if rules:
         names = ", ".join(dict.fromkeys(rules))
         parts[0][1].note("layout", f"decided by code, not by a judge; register verifiers named {names}")
-    return criteria
+    return without_ids(criteria, titles, items)
 
 
 def _text_key(item: Item) -> str:
@@ -195,7 +196,7 @@ def _criterion(item: Item, place: Place, name: str, weight: float, listed: str) 
     marks |= {_LIST: listed} if listed else {}
     marks |= {_FLOAT: True} if isinstance(given, float) and given.is_integer() else {}
     tags, verifier = _tags(item.get("tags"), place.at("tags"))
-    if "tags" in item and not tags:
+    if "tags" in item and not tags and not (verifier is not None and _same(item["tags"], _rule(verifier))):
         marks[_TAGS] = item["tags"]
     fields = {
         "id": name,
@@ -238,6 +239,16 @@ def _verifier(tags: Item, place: Place) -> VerifierSpec | None:
     return VerifierSpec(name=text_at(tags, "function", place), args=args)
 
 
+def _rule(verifier: VerifierSpec) -> dict[str, object]:
+    """The tags that name a verifier."""
+    return {"function": verifier.name, "parameters": dict(verifier.args), "verifier": "rule"}
+
+
+def _same(tags: object, usual: Item) -> bool:
+    fields = as_object(tags)
+    return fields is not None and list(fields.items()) == list(usual.items())
+
+
 # Writing
 
 
@@ -245,7 +256,8 @@ def _dump(rubric: Rubric, place: Place) -> dict[str, object]:
     metadata = unmarked(rubric.metadata, _MARK)
     paths = _paths(rubric)
     steps = [name for name in _STEPS if (name,) in paths]
-    lists: list[tuple[Path, object]] = [(path, _items(rubric, rubric.criteria)) for path in paths]
+    items = _items(rubric, rubric.criteria)
+    lists: list[tuple[Path, object]] = [(path, deepcopy(items)) for path in paths]  # YAML would link what is shared
     if steps:
         split = _split(rubric) if len(steps) > 1 else len(rubric) if steps == [_STEPS[0]] else 0
         parts = {_STEPS[0]: rubric.criteria[:split], _STEPS[1]: rubric.criteria[split:]}
@@ -307,7 +319,7 @@ def _written_tags(criterion: Criterion) -> dict[str, object]:
     if fields is not None and _verifier(fields, Place()) == verifier:
         return {"tags": dict(fields)}
     if verifier is not None:
-        return {"tags": {"function": verifier.name, "parameters": dict(verifier.args), "verifier": "rule"}}
+        return {"tags": _rule(verifier)}
     if criterion.tags:
         return {"tags": list(criterion.tags)}
     if fields is not None:

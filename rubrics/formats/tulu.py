@@ -48,6 +48,7 @@ __all__ = [
     "read_rubrics",
     "verifier_names",
     "weighted_entries",
+    "without_ids",
     "write_items",
     "write_rubrics",
 ]
@@ -160,7 +161,24 @@ def build_criteria(entries: Sequence[Entry], dialect: Dialect) -> list[Criterion
     """The criteria of entries, with ids that are unique among all of them unless the source repeats its own."""
     titles = [optional_text(entry.item, _TITLES[_text_key(entry.item)], entry.place) for entry in entries]
     ids = assign_ids([own_id(entry.item, entry.place) for entry in entries], titles)
-    return [_criterion(entry, name, dialect) for entry, name in zip(entries, ids, strict=True)]
+    criteria = [_criterion(entry, name, dialect) for entry, name in zip(entries, ids, strict=True)]
+    return without_ids(criteria, titles, [entry.item for entry in entries])
+
+
+def without_ids(criteria: list[Criterion], titles: Sequence[str | None], items: Sequence[Item]) -> list[Criterion]:
+    """The criteria without the ids in their metadata, where the same ids are written without these.
+
+    A rubric from elsewhere, whose metadata holds none, is thus read as it was written.
+    """
+    bare = [c.model_copy(update={"metadata": _without(c.metadata, "id")}) for c in criteria]
+    names = written_ids(Rubric.model_construct(criteria=tuple(bare)), titles)
+    written = [{} if name is None else {"id": name} for name in names]
+    given = [{"id": item["id"]} if "id" in item else {} for item in items]
+    return bare if written == given else criteria
+
+
+def _without(fields: Item, name: str) -> dict[str, object]:
+    return {key: part for key, part in fields.items() if key != name}
 
 
 def _text_key(item: Item) -> str:
