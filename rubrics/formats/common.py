@@ -184,7 +184,7 @@ def _weight_hint(said: str) -> str:
 
 def number(value: float) -> int | float:
     """A weight as it is written: whole numbers without a decimal point."""
-    return int(value) if value.is_integer() and abs(value) <= 2**53 else value
+    return int(value) if float(value).is_integer() and abs(value) <= 2**53 else value
 
 
 def signed(criterion: Criterion) -> int | float:

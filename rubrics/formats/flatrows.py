@@ -96,8 +96,19 @@ def rank(name: str) -> int:
 
 
 def columns_of(rows: Sequence[Row]) -> list[str]:
-    """The columns of rows, in order of first appearance."""
-    return list(dict.fromkeys(name for row in rows for name in row))
+    """The columns of rows: each row's in its own order, those that earlier rows lack next to what precedes them."""
+    found: list[str] = []
+    for row in rows:
+        if found == list(row):
+            continue
+        at = 0
+        for name in row:
+            if name in found:
+                at = found.index(name) + 1
+            else:
+                found.insert(at, name)
+                at += 1
+    return found
 
 
 def is_row(row: Row) -> bool:
