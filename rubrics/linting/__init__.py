@@ -11,7 +11,6 @@ from rubricate.rubrics.linting import (
     wording,
 )
 from rubricate.rubrics.linting.base import (
-    EmbedsTexts,
     Finding,
     Limits,
     Rule,
@@ -26,7 +25,6 @@ from rubricate.rubrics.linting.engine import alint, lint
 _RULES = (duplication, polarity, prompting, references, scales, verifying, weights, wording)
 
 __all__ = [
-    "EmbedsTexts",
     "Finding",
     "Limits",
     "Rule",

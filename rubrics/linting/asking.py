@@ -4,27 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from rubricate.chat.base import ChatModel, ChatRequest, Completion, Message
 from rubricate.data.jsontext import parse_json
-from rubricate.errors import ChatError, ConfigError, FormatError
+from rubricate.embed import Embedder, similar_pairs
+from rubricate.errors import ChatError, FormatError
 from rubricate.narrow import as_array, as_object
 from rubricate.prompts import load_prompt
-from rubricate.rubrics.linting.base import EmbedsTexts, Pair, Subject
+from rubricate.rubrics.linting.base import Pair, Subject
 
 __all__ = ["ask_prompts", "pair_up"]
-
-BLOCK = 1024
-"""Rows of the similarity matrix that are computed at once."""
 
 MAX_TOKENS = 2048
 
 
-async def pair_up(subjects: Sequence[Subject], embedder: EmbedsTexts) -> list[tuple[Pair, ...]]:
+async def pair_up(subjects: Sequence[Subject], embedder: Embedder) -> list[tuple[Pair, ...]]:
     """For each rubric the pairs of criteria in one group whose embeddings are alike; each text is embedded once.
 
-    Raises ConfigError for an embedder that does not return a finite row for each text, and whatever it raises.
+    Raises whatever the embedder raises.
     """
     groups = [[group for group in subject.siblings if len(group) > 1] for subject in subjects]
     texts = {
@@ -35,33 +31,18 @@ async def pair_up(subjects: Sequence[Subject], embedder: EmbedsTexts) -> list[tu
     }
     if not texts:
         return [() for _ in subjects]
-    rows = np.asarray(await embedder.embed(list(texts)), dtype=np.float32)
-    if rows.ndim != 2 or len(rows) != len(texts) or not np.isfinite(rows).all():
-        raise ConfigError(
-            f"the embedder returned {rows.shape} for {len(texts)} texts", hint="one finite row a text"
-        )
+    rows = await embedder.embed(list(texts))
     place = {text: index for index, text in enumerate(texts)}
-    found_pairs: list[tuple[Pair, ...]] = []
-    for subject, found in zip(subjects, groups, strict=True):
-        pairs: list[Pair] = []
-        for group in found:
-            vectors = rows[[place[subject.criteria[index].text] for index in group]]
-            pairs += _alike(vectors, group, subject.limits.similar_cosine)
-        found_pairs.append(tuple(pairs))
-    return found_pairs
-
-
-def _alike(
-    vectors: np.ndarray[tuple[int, int], np.dtype[np.float32]], group: Sequence[int], least: float
-) -> list[Pair]:
-    pairs: list[Pair] = []
-    for start in range(0, len(group), BLOCK):
-        cosines = vectors[start : start + BLOCK] @ vectors.T
-        firsts, seconds = np.nonzero(cosines >= least)
-        for first, second in zip(firsts.tolist(), seconds.tolist(), strict=True):
-            if start + first < second:
-                pairs.append(Pair(group[start + first], group[second], float(cosines[first, second])))
-    return sorted(pairs, key=lambda pair: (pair.second, pair.first))
+    return [
+        tuple(
+            Pair(group[first], group[second], alike)
+            for group in found
+            for first, second, alike in similar_pairs(
+                rows[[place[subject.criteria[index].text] for index in group]], subject.limits.similar_cosine
+            )
+        )
+        for subject, found in zip(subjects, groups, strict=True)
+    ]
 
 
 async def ask_prompts(subjects: Sequence[Subject], model: ChatModel) -> list[tuple[dict[int, str] | None, str]]:

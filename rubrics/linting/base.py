@@ -7,10 +7,6 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Protocol
-
-import numpy as np
-from numpy.typing import NDArray
 
 from rubricate.errors import ConfigError
 from rubricate.rubrics.criterion import Criterion, OrdinalScale, VerifierSpec
@@ -19,7 +15,6 @@ from rubricate.rubrics.linting.words import Text
 from rubricate.rubrics.rubric import Rubric
 
 __all__ = [
-    "EmbedsTexts",
     "Finding",
     "Found",
     "Limits",
@@ -148,14 +143,6 @@ class VerifierFault:
 
 VerifierCheck = Callable[[VerifierSpec], VerifierFault | None]
 """Says what is wrong with a verifier, None where nothing is; the linter itself knows no verifiers."""
-
-
-class EmbedsTexts(Protocol):
-    """What the linter needs of an embedder."""
-
-    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One row of norm 1 for each text, shape (n, d)."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

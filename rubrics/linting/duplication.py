@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rubricate.rubrics.criterion import Criterion, Polarity
 from rubricate.rubrics.linting.base import Found, Severity, Subject, rule
@@ -237,30 +237,48 @@ def same_meaning(subject: Subject) -> Iterator[Found]:
 
 
 def close_pairs(subject: Subject, share: float) -> Iterator[tuple[int, int, float]]:
-    """Pairs within a group whose content words overlap by `share` or more (Jaccard), never quadratic in practice.
+    """Pairs within a group whose content words overlap by `share` or more (Jaccard), each with the overlap.
 
     1.0 stands for texts that differ in inflection, order and words without meaning alone. Texts that are equal,
-    that differ in a number, a name or a negation, or that have another condition or sign, are left out. Candidates
-    come from an inverted index of each text's rarest words (prefix filtering: two sets that overlap by `share`
-    share one of their first n - ceil(share·n) + 1 words in one order of all words; Chaudhuri et al. 2006).
+    that differ in a number, a name or a negation, or that have another condition or sign, are left out.
     """
     for indices in subject.siblings:
         if len(indices) < 2:
             continue
         cores = {index: subject.texts[index].core_set for index in indices}
-        frequency = Counter(word for core in cores.values() for word in core)
-        index_of: dict[str, list[int]] = defaultdict(list)
-        for second in indices:
-            core = sorted(cores[second], key=lambda word: (frequency[word], word))
-            candidates: dict[int, None] = {}
-            for word in core[: len(core) - math.ceil(share * len(core)) + 1]:
-                posting = index_of[word]
-                candidates.update(dict.fromkeys(posting[:MAX_POSTING]))
-                posting.append(second)
-            for first in candidates:
-                alike = _alike(subject, first, second, share)
-                if alike:
-                    yield first, second, alike
+        for first, second in _equal(cores) if share >= 1.0 else _candidates(cores, share):
+            alike = _alike(subject, first, second, share)
+            if alike:
+                yield first, second, alike
+
+
+def _equal(cores: Mapping[int, frozenset[str]]) -> Iterator[tuple[int, int]]:
+    """Pairs of texts with the same content words."""
+    known: dict[frozenset[str], list[int]] = defaultdict(list)
+    for second, core in cores.items():
+        yield from ((first, second) for first in known[core][:MAX_POSTING])
+        known[core].append(second)
+
+
+def _candidates(cores: Mapping[int, frozenset[str]], share: float) -> Iterator[tuple[int, int]]:
+    """Pairs that may overlap so much, out of an inverted index of each text's rarest words.
+
+    Prefix filtering (Chaudhuri et al. 2006; Wang et al. 2012): in one order of all words, two sets that overlap by
+    `share` have two of their first n - ceil(share·n) + 2 words in common, so that only those are looked up.
+    """
+    frequency = Counter(word for core in cores.values() for word in core)
+    index_of: dict[str, list[int]] = defaultdict(list)
+    for second, core in cores.items():
+        if len(core) < 2:
+            continue
+        rarest = sorted(core, key=lambda word: (frequency[word], word))
+        prefix = rarest[: len(core) - math.ceil(share * len(core)) + 2]
+        shared = Counter[int]()
+        for word in prefix:
+            shared.update(index_of[word][:MAX_POSTING])
+            index_of[word].append(second)
+        low, high = share * len(core), len(core) / share
+        yield from ((first, second) for first, n in shared.items() if n > 1 and low <= len(cores[first]) <= high)
 
 
 def _alike(subject: Subject, first: int, second: int, share: float) -> float:

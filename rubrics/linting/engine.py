@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rubricate.bridge import run_sync
 from rubricate.chat.base import ChatModel
+from rubricate.embed import Embedder
 from rubricate.errors import ConfigError
 from rubricate.rubrics.formats.base import Note, Place
 from rubricate.rubrics.formats.reading import Imported
 from rubricate.rubrics.linting.asking import ask_prompts, pair_up
 from rubricate.rubrics.linting.base import (
-    EmbedsTexts,
     Finding,
     Found,
     Limits,
@@ -39,7 +39,7 @@ def lint(
     select: Sequence[str] = (),
     ignore: Sequence[str] = (),
     verifiers: VerifierCheck | None = None,
-    embedder: EmbedsTexts | None = None,
+    embedder: Embedder | None = None,
     model: ChatModel | None = None,
     limits: Limits | None = None,
 ) -> list[Finding]:
@@ -58,8 +58,8 @@ def lint(
 
     A rubric or criterion with `{"lint": {"ignore": ["C501"]}}` in its metadata is not reported for those rules.
 
-    Raises ConfigError for an unknown code, for prompts that are not as many as rubrics, and for an embedder that
-    does not return a row for each text.
+    Raises ConfigError for an unknown code, and for prompts that are not as many as rubrics; what the
+    embedder raises.
     """
     work = alint(
         rubrics,
@@ -81,7 +81,7 @@ async def alint(
     select: Sequence[str] = (),
     ignore: Sequence[str] = (),
     verifiers: VerifierCheck | None = None,
-    embedder: EmbedsTexts | None = None,
+    embedder: Embedder | None = None,
     model: ChatModel | None = None,
     limits: Limits | None = None,
 ) -> list[Finding]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Container, Iterator
 
 from rubricate.rubrics.linting.base import Found, Subject, described, rule
+from rubricate.rubrics.linting.words import Text
 
 __all__: list[str] = []
 
@@ -63,8 +64,9 @@ def other_criterion(subject: Subject) -> Iterator[Found]:
     """
     ids = {c.id: c for c in subject.criteria if _ID.fullmatch(c.id) and len(c.id) < 60}
     for criterion, text in zip(subject.criteria, subject.texts, strict=True):
-        found = _OTHER.search(text.unquoted)
-        named = next((name for name in _mentioned(text.raw, ids) if name != criterion.id), None)
+        found = _other(text)
+        spoken = _mentioned(text.raw, ids) if any(char in "0123456789-_" for char in text.raw) else ()
+        named = next((name for name in spoken if name != criterion.id), None)
         if named is not None:
             fix = f'write out what {named!r} says: "{ids[named].text.strip()[:120]}"'
             yield Found(
@@ -73,6 +75,14 @@ def other_criterion(subject: Subject) -> Iterator[Found]:
         elif found is not None:
             message = f'it speaks of other criteria ("{found[0].strip()}"), which its judge may not see'
             yield Found((criterion.id,), message, "write out what the other criterion says")
+
+
+def _other(text: Text) -> re.Match[str] | None:
+    """Words that speak of other criteria. Looking for a few letters first spares most texts the long pattern."""
+    return _OTHER.search(text.unquoted) if any(part in text.folded for part in _NEEDED) else None
+
+
+_NEEDED = ("criteri", "item", "requirement", "rule", "condition", "same as", "#", "previous", "preceding", "above")
 
 
 def _mentioned(text: str, ids: Container[str]) -> Iterator[str]:
@@ -108,7 +118,7 @@ def dangling(subject: Subject) -> Iterator[Found]:
         if criterion.path:
             continue
         above, opening = _ABOVE.search(text.unquoted), _PRONOUN.match(text.raw)
-        if above is not None and _OTHER.search(text.unquoted) is None:
+        if above is not None and _other(text) is None:
             message = f'"{above[0].strip()}" points at something outside this criterion'
             yield Found((criterion.id,), message, "name what is meant in the criterion itself")
         elif opening is not None and above is None and not _OWN.match(text.raw):

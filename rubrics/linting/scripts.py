@@ -31,7 +31,10 @@ _LATIN = {
     "Dutch": "de het een en van niet op voor dat die zijn te antwoord wordt",
 }
 _MATH = re.compile(r"\$[^$]*\$|\\\w+")
-_FUNCTION = {name: frozenset(words.split()) for name, words in _LATIN.items()}
+_LANGUAGES_OF: dict[str, tuple[str, ...]] = {
+    word: tuple(name for name, words in _LATIN.items() if word in words.split())
+    for word in " ".join(_LATIN.values()).split()
+}
 
 
 def language_of(text: Text) -> str:
@@ -45,9 +48,8 @@ def language_of(text: Text) -> str:
             share = len(pattern.findall(raw)) / letters
             if share > 0.5 or (name == "Japanese" and share > 0.15):
                 return name
-    counts = Counter[str]()
-    for word in Text(raw).words:
-        for name, function in _FUNCTION.items():
-            counts[name] += word in function
+    counts = Counter(dict.fromkeys(_LATIN, 0))
+    for word in raw.casefold().split():
+        counts.update(_LANGUAGES_OF.get(word.strip(".,;:!?()"), ()))
     (best, most), (_, second) = counts.most_common(2)
     return best if most >= 2 and most > second else ""

@@ -213,13 +213,20 @@ def placeholder(subject: Subject) -> Iterator[Found]:
     Fix: fill it in, or remove the criterion.
     """
     for criterion, text in zip(subject.criteria, subject.texts, strict=True):
-        found = _PLACEHOLDER.search(text.raw)
+        found = _PLACEHOLDER.search(text.raw) if _may_hold_placeholder(text) else None
         if found is None or found[0] in subject.prompt or found[0] in subject.reference:
             continue
         if found[0] in text.quotations or _SPEAKS_OF_PLACEHOLDERS.search(text.raw.replace(found[0], "")):
             continue
         fix = "fill it in, or remove the criterion"
         yield Found((criterion.id,), f'"{found[0].strip()}" was meant to be replaced', fix)
+
+
+def _may_hold_placeholder(text: Text) -> bool:
+    return len(text.raw) < 10 or any(part in text.folded for part in _PLACEHOLDER_PARTS)
+
+
+_PLACEHOLDER_PARTS = ("todo", "tbd", "fixme", "xxx", "lorem", "{", "[", "<", "placeholder")
 
 
 @rule("C507", "mixed-languages")
@@ -267,10 +274,16 @@ def rewards_flattery(subject: Subject) -> Iterator[Found]:
     Fix: remove it, or make it a penalty.
     """
     for criterion, text in zip(subject.criteria, subject.texts, strict=True):
-        found = _FLATTERY.search(text.unquoted)
+        found = _FLATTERY.search(text.unquoted) if any(part in text.folded for part in _FLATTERING) else None
         if found is not None and criterion.polarity is Polarity.REWARD and not text.negative:
             message = f'it rewards flattery or self-praise ("{found[0]}")'
             yield Found((criterion.id,), message, _no_reward(criterion))
+
+
+_FLATTERING = (
+    *("prais", "compliment", "flatter", "congrat", "thank", "admir", "tell", "assur", "convinc", "persuad"),
+    *(" that ", "self", "rates ", "evaluates", "appeal", "impress", "pleas"),
+)
 
 
 def _no_reward(criterion: Criterion) -> str:
