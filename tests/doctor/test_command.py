@@ -184,7 +184,7 @@ def test_advice_follows_what_was_found() -> None:
     assert any("?schema=none" in reason for reason in refused.reasons)
     assert not any("?schema" in reason for reason in advise(report(Finding("json_schema", Sign.YES))).reasons)
     assert any("does not tell" in reason for reason in advise(report(yes=0.6, no=0.6)).reasons)
-    assert any("threshold" in reason for reason in advise(report(yes=0.7, no=0.6)).reasons)
+    assert any("calibrating" in reason for reason in advise(report(yes=0.7, no=0.6)).reasons)
     assert advise(ModelReport("m", (Finding("answers", Sign.FAILED),))).mode is None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from tests.doctor.conftest import Body, Front, TimedModel, competent, opened, without_counts
@@ -287,6 +288,13 @@ async def test_a_prompt_too_long_for_the_context_is_halved(clock: ManualClock) -
     assert found.sign is Sign.LIKELY
     length = found.details["prefix_tokens"]
     assert isinstance(length, int) and 500 < length <= 750
+
+
+async def test_no_cache_of_ours_answers_a_probe(tmp_path: Path) -> None:
+    model = MockModel("fine")
+    cached = connect(model, cache=tmp_path / "answers.sqlite")
+    reports = [await probe_model(cached) for _ in range(2)]
+    assert [report.usage.calls for report in reports] == [len(model.requests) // 2] * 2
 
 
 async def test_connections_are_closed_at_the_end(clock: ManualClock) -> None:

@@ -183,7 +183,7 @@ def _machine_lines(seen: _Examined) -> list[str]:
     pairs = [
         ("rubricate", (install.version or "not installed") + where),
         ("python", f"{machine['python']} on {machine['platform']}"),
-        ("processors", f"{machine['cpus']}, usable {machine['cpus_usable']:g}; memory {_memory(machine)}"),
+        ("processors", f"{machine['cpus']}, usable {machine['cpus_usable']}; memory {_memory(machine)}"),
         ("gpu", _gpu(gpu)),
         ("cache", _cache(cache)),
         ("variables", _variables(seen.facts["variables"])),

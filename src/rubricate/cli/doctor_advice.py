@@ -159,7 +159,7 @@ def _logprob(report: ModelReport) -> tuple[bool, str]:
     if yes <= no:
         return True, f"possible, but it does not tell two trivial questions apart: {told}"
     if yes < 0.5 or no >= 0.5:
-        return True, f"possible, but with 0.5 as threshold a trivial verdict is wrong: {told}"
+        return True, f"possible, but it needs calibrating, or a better model: {told}"
     return True, f"possible: {told}"
 
 

@@ -141,14 +141,14 @@ def cache_facts(root: Path | None = None) -> dict[str, object]:
     """
     root = root or cache_root()
     size, files, complete = _size(root)
-    place = next((path for path in (root, *root.parents) if path.exists()), Path("/"))
+    place = next((path for path in (root, *root.parents) if os.path.exists(path)), Path("/"))
     return {
         "folder": str(root),
-        "exists": root.is_dir(),
+        "exists": os.path.isdir(root),
         "bytes": size,
         "files": files,
         "complete": complete,
-        "writable": place.is_dir() and os.access(place, os.W_OK | os.X_OK),
+        "writable": os.path.isdir(place) and os.access(place, os.W_OK | os.X_OK),
         "disk_free": shutil.disk_usage(place).free,
     }
 
