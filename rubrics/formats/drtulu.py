@@ -95,6 +95,9 @@ _SIGNS: Mapping[str, tuple[str, ...]] = {
 }
 """The fields that show which of the layouts in sections a record has."""
 
+_TAKEN = (*_LISTS, *(field for fields in _SIGNS.values() for field in fields))
+"""Fields that cannot be columns of a payload, since they would be read."""
+
 
 def _layout(record: Mapping[str, object]) -> str:
     """The layout in sections that a record has, or "" for `rubrics` and for anything else."""
@@ -266,9 +269,10 @@ def _as_list(rubric: Rubric) -> Rubric:
 
 def _plain(rubric: Rubric) -> dict[str, object]:
     """The record with a list of weighted entries, in a row where the rubric came in one."""
-    lists, metadata = write_rubrics(rubric, _DIALECT), dict(rubric.metadata)
+    lists = write_rubrics(rubric, _DIALECT)
     if _skeleton(rubric) is not None:
         return _assembled(rubric, lists)
+    metadata = {key: part for key, part in rubric.metadata.items() if key not in _TAKEN}
     order = as_array(metadata.get(_DIALECT.order))
     if _lacks_query(metadata, "") and (order is None or "query" in order):
         metadata = {"query": ""} | metadata
@@ -290,7 +294,7 @@ def _assembled(rubric: Rubric, lists: dict[str, object]) -> dict[str, object]:
 def _losses(rubric: Rubric) -> list[str]:
     if _in_sections(rubric) is not None:
         return []
-    fields = set(_LISTS) if _skeleton(rubric) is None else {"ground_truth"}
+    fields = _TAKEN if _skeleton(rubric) is None else ("ground_truth",)
     return [
         *payload_losses(rubric),
         *rubric_losses(rubric, ()),
