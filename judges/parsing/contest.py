@@ -122,9 +122,11 @@ class Contest:
 
     @staticmethod
     def _core(label: str) -> str:
-        """The label without its noun: A for "Response A"."""
-        match = re.match(rf"(?:{NOUNS})[ _-]+(\S.*)$", label, re.I)
-        return (match.group(1) if match else label).casefold()
+        """The label without its noun and brackets: A for "Response A", a for "Output (a)"."""
+        match = re.match(rf"(?:{NOUNS})[ _-]*(?:(?<=[ _-])|(?=[(\[]))(\S.*)$", label, re.I)
+        core = match.group(1) if match else label
+        wrapped = re.fullmatch(r"\((\w+)\)|\[(\w+)\]", core)
+        return (wrapped.group(1) or wrapped.group(2) if wrapped else core).casefold()
 
     @property
     def tie(self) -> str | Unreadable:
