@@ -68,7 +68,7 @@ Row = Mapping[str, object]
 
 def _is_record(record: Row) -> bool:
     listed = as_array(record.get(ROWS))
-    rows = [as_object(item) for item in listed or ()]
+    rows = [as_object(item) for item in listed or ()] if len(record) == 1 else []
     texts = ALIASES["text"]
     return any(row is not None and any(name in row for name in texts) for row in rows)
 

@@ -144,13 +144,23 @@ def rubric_from_row(
     place = Place(row.source, row.line, (), [] if notes is None else notes)
     record = _cells(row.record, place, ()) if row.cells else row.record
     column = _rubric_column(record)
-    if column:
+    if column and not _needs_row(record, column, format):
         found = _parse(record[column], place.at(column), format, options)[0]
-    elif candidates(record):
+    elif column or candidates(record):
         found = _parse(record, place, format, options)[0]
     else:
         return None
     return _settled(found) if row.cells else found
+
+
+def _needs_row(record: Mapping[str, object], column: str, name: str) -> bool:
+    """Whether a rubric column is that of a format which reads it together with other columns of the row."""
+    rest = {key: part for key, part in record.items() if key != column}
+    if name == "auto":
+        found = candidates(record)
+        return len(found) == 1 and candidates(record[column]) != found and not candidates(rest)
+    chosen = get_format(name)
+    return chosen.fits(record) and not chosen.fits(record[column]) and not chosen.fits(rest)
 
 
 def load_rubrics(
