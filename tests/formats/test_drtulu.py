@@ -173,6 +173,15 @@ def test_tags_that_are_no_types_are_said_to_be_lost() -> None:
         dump_rubrics(Rubric(criteria=tuple(criteria)), "drtulu")
 
 
+@pytest.mark.parametrize("name", ["rubrics", "rubrics_types", "positive_rubrics", "Answer Critical"])
+def test_columns_that_would_be_read_as_rubrics_are_said_to_be_lost(name: str) -> None:
+    rubric = Rubric(criteria=(Criterion(id="a", text="A.", scale=TERNARY),), metadata={name: ["x"], "kept": 1})
+    with pytest.raises(FormatError, match=f"metadata.{name} of the rubric"):
+        dump_rubrics(rubric, "drtulu")
+    (record,) = dump_rubrics(rubric, "drtulu", lossy=True)
+    assert parse_rubric(record).metadata == {"kept": 1}
+
+
 def test_the_prompt_moves_in(tmp_path: Path) -> None:
     source, target = tmp_path / "rar.jsonl", tmp_path / "drtulu.jsonl"
     item = {"title": "T", "description": "Names it.", "weight": -2}
