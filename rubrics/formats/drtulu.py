@@ -39,6 +39,7 @@ from rubricate.rubrics.formats.tulu import (
     filled,
     looks_like_payload,
     open_cell,
+    parse_list,
     payload_losses,
     read_rubrics,
     verifier_names,
@@ -142,9 +143,7 @@ def _is_record(record: Mapping[str, object]) -> bool:
 def _parse(value: object, place: Place, options: Options) -> Rubric:
     record = as_object(value)
     if record is None:
-        items = objects_at(value, place)
-        entries = weighted_entries(items, place, [""] * len(items), _DIALECT)
-        return build_rubric(place, build_criteria(entries, _DIALECT))
+        return parse_list(value, place, _DIALECT)
     check_reserved(record, _DIALECT.prefix, place)
     if _is_row(record) or ("ground_truth" in record and not _layout(record) and "rubrics" not in record):
         return _parse_row(record, place)

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from rubricate.narrow import as_array, as_object
 from rubricate.rubrics.formats.base import Format, Options, Place
-from rubricate.rubrics.formats.common import build_rubric, objects_at, record_id, with_id
+from rubricate.rubrics.formats.common import build_rubric, record_id, with_id
 from rubricate.rubrics.formats.layout import arranged, check_reserved, order_mark
 from rubricate.rubrics.formats.losses import metadata_losses, rubric_losses, unmarked
 from rubricate.rubrics.formats.tulu import (
@@ -26,10 +26,10 @@ from rubricate.rubrics.formats.tulu import (
     close_cell,
     filled,
     open_cell,
+    parse_list,
     payload_losses,
     read_rubrics,
     verifier_names,
-    weighted_entries,
     write_rubrics,
 )
 from rubricate.rubrics.rubric import Rubric
@@ -60,9 +60,7 @@ def _query(metadata: Mapping[str, object]) -> str:
 def _parse(value: object, place: Place, options: Options) -> Rubric:
     record = as_object(value)
     if record is None:
-        items = objects_at(value, place)
-        entries = weighted_entries(items, place, [""] * len(items), _DIALECT)
-        return build_rubric(place, build_criteria(entries, _DIALECT))
+        return parse_list(value, place, _DIALECT)
     check_reserved(record, _DIALECT.prefix, place)
     cell = open_cell(record, place, _DIALECT)
     if "rubrics" not in cell.payload:

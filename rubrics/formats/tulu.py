@@ -20,6 +20,7 @@ from rubricate.rubrics.formats.common import (
     Item,
     assign_ids,
     build_criterion,
+    build_rubric,
     check_weights,
     note_polarity,
     objects_at,
@@ -44,6 +45,7 @@ __all__ = [
     "filled",
     "looks_like_payload",
     "open_cell",
+    "parse_list",
     "payload_losses",
     "read_rubrics",
     "verifier_names",
@@ -137,6 +139,12 @@ def weighted_entries(items: Sequence[Item], where: Place, tags: Sequence[str], d
     places = [where.at(index) for index in range(len(items))]
     weights = check_weights(items, places, "weight", negative=True, default=dialect.default)
     return [Entry(*parts) for parts in zip(items, places, weights, tags, strict=True)]
+
+
+def parse_list(value: object, place: Place, dialect: Dialect) -> Rubric:
+    """The rubric of a bare list of entries."""
+    items = objects_at(value, place)
+    return build_rubric(place, build_criteria(weighted_entries(items, place, [""] * len(items), dialect), dialect))
 
 
 def _types(value: object, place: Place, count: int) -> list[str]:

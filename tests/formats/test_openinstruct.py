@@ -64,6 +64,14 @@ def test_a_plain_row_needs_no_marks() -> None:
     assert [rubric.criteria[0].normalise(score) for score in (0, 1, 2)] == [0.0, 0.5, 1.0]
 
 
+def test_the_query_is_the_last_thing_the_user_said() -> None:
+    turns = [("system", "Be brief."), ("user", "Hi."), ("assistant", "Hi."), ("user", "How do leaves feed?")]
+    messages: list[object] = [{"role": role, "content": content} for role, content in turns]
+    rubric = parse_rubric(ROW | {"messages": messages})
+    assert rubric.metadata == {"messages": messages}
+    assert dump_rubrics(rubric, "openinstruct") == [ROW | {"messages": messages}]
+
+
 def test_a_missing_weight_is_1_and_the_text_has_three_names() -> None:
     rubric = parse_rubric(ROW | {"ground_truth": {"query": "q", "rubrics": MIXED}})
     assert rubric.ids == ("pigment", "oxygen", "length")
