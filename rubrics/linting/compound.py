@@ -52,7 +52,8 @@ _JOINER = re.compile(r"(?:,?\s*;?\s*(?:and|but|while|as well as|plus|then)(?:\s+
 _BASE_JOIN = re.compile(
     rf"(?:,?\s+(?:and|but|while|as well as)(?:\s+also)?,?\s+|\s*;\s+(?:and\s+)?|,\s+){_ADVERB}(?:{_BASE})\b", re.I
 )
-_RELATIVE = re.compile(rf"\b(?:that|which|who)\s+(?:\w+ly\s+)?((?:{_FINITE}|{_BASE}|support|use|offer))\b", re.I)
+_RELATIVE = re.compile(r"(\w+),?\s+(?:that|which|who)\s+(?:\w+ly\s+)?(\w+)", re.I)
+_KNOWN_VERB = re.compile(rf"(?:{_FINITE}|{_BASE}|support|use|offer)", re.I)
 _FINITE_VERB = re.compile(rf"\b(?:{_FINITE}|is|are|has|have)\b", re.I)
 _ASKING = re.compile(r"\W*(?:does|do|did|can|should|will)\b|.{0,60}\b(?:should|must|shall)\b", re.I)
 _BASE_VERB = re.compile(rf"\b(?:{_BASE}|use|be|have|give|answer|present|state|support|address|offer)\b", re.I)
@@ -92,8 +93,9 @@ def requirements(text: Text) -> list[str]:
     (`identifies and corrects the error`), relative clauses.
     """
     raw = text.raw.strip()
-    plain = _ASIDE.sub(lambda found: " " * len(found[0]), _blanked(text))
-    numbered = [match for match in _NUMBERED.finditer(plain)]
+    blanked = _blanked(text)
+    plain = _ASIDE.sub(lambda found: " " * len(found[0]), blanked)
+    numbered = list(_NUMBERED.finditer(blanked))
     if len(numbered) >= 2:
         return _cut(raw, [match.start() for match in numbered[1:]], [match.end() for match in numbered[1:]])
     parts: list[str] = []
@@ -156,8 +158,16 @@ def _is_comma(match: re.Match[str]) -> bool:
 
 def _relative(between: str, joined: str) -> bool:
     """Whether the verb after `and` goes on with a relative clause: `a plan that saves money and provides time`."""
-    clause = _RELATIVE.search(between)
-    return clause is not None and clause[1].endswith("s") == joined.rstrip().endswith("s")
+    for clause in _RELATIVE.finditer(between):
+        before, verb = clause[1], clause[2]
+        if joined.rstrip().endswith("s"):
+            # After a verb of saying, `that` begins what is said: `explains that doctors agree and mentions ...`.
+            relative = verb.endswith("s") and not _KNOWN_VERB.fullmatch(before)
+        else:
+            relative = not verb.endswith("s") and _KNOWN_VERB.fullmatch(verb) is not None
+        if relative:
+            return True
+    return False
 
 
 def _cut(raw: str, ends: list[int], starts: list[int]) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from rubricate.rubrics.criterion import Criterion, Polarity
 from rubricate.rubrics.linting.base import Found, Severity, Subject, rule
 from rubricate.rubrics.linting.constraints import find_constraints
-from rubricate.rubrics.linting.words import Text
+from rubricate.rubrics.linting.words import STOP, Text
 
 __all__ = ["close_pairs"]
 
@@ -136,7 +136,7 @@ _OPPOSED = {word: pair for pair in _OPPOSITE for word in pair}
 def _cores(text: Text) -> Iterator[tuple[str, ...]]:
     """What texts must share to be opposites: all content words, or all but one of a pair of antonyms."""
     yield text.core
-    words = text.words
+    words = tuple(word for word in text.words if word not in STOP)
     for at, word in enumerate(words):
         if word in _OPPOSED and len(words) > 2:
             yield ("*", *words[:at], *words[at + 1 :])
@@ -150,7 +150,7 @@ def _against(subject: Subject, first: int, second: int) -> bool:
         if one.words == two.words:
             return not same_sign
         return (not shared) and same_sign and _only_negated(one, two)
-    different = set(one.words) ^ set(two.words)
+    different = (set(one.words) ^ set(two.words)) - STOP
     return same_sign and frozenset(different) in _OPPOSITE
 
 
@@ -284,7 +284,7 @@ def _candidates(cores: Mapping[int, frozenset[str]], share: float) -> Iterator[t
 def _alike(subject: Subject, first: int, second: int, share: float) -> float:
     """How much two texts overlap, 0.0 where they are not to be compared."""
     one, two = subject.texts[first], subject.texts[second]
-    if len(two.core_set) < 2 and one.core != two.core:
+    if not two.core_set or (len(two.core_set) < 2 and one.core != two.core):
         return 0.0
     overlap = len(one.core_set & two.core_set) / len(one.core_set | two.core_set)
     if overlap < share or one.words == two.words:
@@ -307,8 +307,9 @@ def _opposed(one: Text, two: Text) -> bool:
 
 
 def _one_in_other(one: Text, two: Text) -> bool:
-    """Whether one text only adds words to the other; leaves of a tree that replace one are variants on purpose."""
-    return one.core_set <= two.core_set or two.core_set <= one.core_set
+    """Whether one text only adds a word or two: leaves of a tree that replace one are variants on purpose."""
+    more, fewer = sorted((one.core_set, two.core_set), key=len, reverse=True)
+    return fewer <= more and len(more) - len(fewer) <= 2
 
 
 def _reordered_names(one: Text, two: Text) -> bool:

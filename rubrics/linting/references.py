@@ -44,10 +44,10 @@ _OWN = re.compile(
     r"\W*(?:this|that|these|those|the)\s+(?:response|answer|output|text|reply|model|essay|story|summary)", re.I
 )
 _REFERENCE = re.compile(
-    r"\b(?:the |a )?(?:reference|gold|golden|gold[- ]standard|ground[- ]truth|model|sample|expected|official|ideal)"
-    r"[- ](?:answer|response|solution|text|output|summary|translation)s?\b|\banswer key\b|\bthe "
-    r"reference\b(?!\s+(?:list|"
-    r"section|implementation|model|point|frame))",
+    r"\b(?:reference|gold|golden|gold[- ]standard|ground[- ]truth"
+    r"|(?:the|a|an) (?:model|sample|expected|official|ideal))"
+    r"[- ](?:answer|response|solution|text|output|summary|translation)s?\b|\banswer key\b"
+    r"|\bthe reference\b(?=\s*[.,;:)]|\s*$|\s+(?:is|says|states|gives|mentions|does|has|lists|contains)\b)",
     re.I,
 )
 _ID = re.compile(r"[A-Za-z]+[-_]?\d+|[a-z0-9]+(?:[-_][a-z0-9]+)+")

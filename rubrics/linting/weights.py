@@ -67,7 +67,7 @@ def dominant(subject: Subject) -> Iterator[Found]:
         weights += [(group.weight, group.id) for group in subject.rubric.groups if group.path == path]
         total = sum(weight for weight, _ in weights)
         top, name = max(weights)
-        if len(weights) > 1 and total > 0 and top / total > subject.limits.dominant_share:
+        if sum(weight > 0 for weight, _ in weights) > 1 and top / total > subject.limits.dominant_share:
             rest = (total - top) / (len(weights) - 1)
             yield Found(
                 (name,),

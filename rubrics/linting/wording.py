@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from rubricate.rubrics.criterion import Criterion, Polarity
+from rubricate.rubrics.criterion import Criterion, NumericScale, Polarity
 from rubricate.rubrics.linting.base import Found, Severity, Subject, described, rule
 from rubricate.rubrics.linting.compound import requirements
 from rubricate.rubrics.linting.scripts import language_of
@@ -99,7 +99,8 @@ def compound(subject: Subject) -> Iterator[Found]:
     for criterion, text in zip(subject.criteria, subject.texts, strict=True):
         parts = requirements(text)
         if len(parts) >= subject.limits.requirements:
-            soft = described(criterion) or bool(criterion.path)
+            graded = described(criterion) or isinstance(criterion.scale, NumericScale)
+            soft = graded or bool(criterion.path)
             weight = f"{criterion.weight / len(parts):.3g}"
             listed = "; ".join(f'"{part}"' for part in parts[:6])
             yield Found(
@@ -120,7 +121,7 @@ def vague(subject: Subject) -> Iterator[Found]:
     Fix: say what a reader could point at: which facts, which form, how much.
     """
     for criterion, text in zip(subject.criteria, subject.texts, strict=True):
-        if criterion.verifier is not None:
+        if criterion.verifier is not None or criterion.veto or _is_label(text):
             continue
         if _is_vague(text, subject.limits.concrete_words):
             words = ", ".join(f'"{word}"' for word in dict.fromkeys(_plain(text)[0]))
@@ -148,6 +149,14 @@ def too_long(subject: Subject) -> Iterator[Found]:
             yield Found((criterion.id,), message, "keep what decides, one requirement a criterion", severity)
 
 
+def _is_label(text: Text) -> bool:
+    """Whether a text is one word, or two that are no statement such as `Names aspirin`."""
+    if text.count > 2 or len(text.raw.strip()) >= 30:
+        return False
+    first = text.words[0] if text.words else ""
+    return text.count < 2 or not (first.endswith("s") and not first.endswith("ss"))
+
+
 @rule("C504", "too-short")
 def too_short(subject: Subject) -> Iterator[Found]:
     """A criterion is a bare label, such as `Accuracy`, with no verifier and no described levels.
@@ -157,7 +166,7 @@ def too_short(subject: Subject) -> Iterator[Found]:
     Fix: write a statement that a response meets or not.
     """
     for criterion, text in zip(subject.criteria, subject.texts, strict=True):
-        if criterion.verifier is None and text.count <= 2 and len(text.raw.strip()) < 30:
+        if criterion.verifier is None and _is_label(text) and not _PLACEHOLDER.search(text.raw):
             soft = Severity.INFO if described(criterion) or criterion.path else None
             fix = f'write a statement, such as "The response … {text.raw.strip().rstrip(".").lower()} …"'
             yield Found((criterion.id,), f"{text.raw.strip()!r} is a label, not a statement", fix, soft)

@@ -8,7 +8,7 @@ from functools import cached_property
 
 __all__ = ["BOILERPLATE", "NEGATIONS", "STOP", "Text", "is_name", "stem"]
 
-_WORD = re.compile(r"[^\W_]+(?:['’_.+\-/][^\W_]+)*[+#]*|[^\W]+")
+_WORD = re.compile(r"\$[^$\n]{1,200}\$|[^\W_]+(?:['’_.+\-/][^\W_]+)*[+#]*|[^\W]+")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af\u0e00-\u0e7f]")
 _QUOTED = re.compile(
     r"\"[^\"\n]{1,200}\"|“[^”\n]{1,200}”|«[^»\n]{1,200}»|`[^`\n]{1,200}`|(?<!\w)'[^'\n]{1,120}'(?!\w)"
@@ -56,12 +56,13 @@ def stem(word: str) -> str:
     for ending in ("ations", "ation", "ings", "ing", "ions", "ion", "ies", "ied", "es", "ed", "ly", "s", "y", "e"):
         if word.endswith(ending) and len(word) - len(ending) >= 4:
             return word[: -len(ending)]
-    return word
+    plural = word.endswith("s") and not word.endswith(("ss", "us", "is")) and len(word) > 3
+    return word[:-1] if plural else word
 
 
 def is_name(word: str, first: bool) -> bool:
     """Whether a word, as it was written, is a number, a code or a name: what sets of criteria are told apart by."""
-    if any(char.isdigit() for char in word) or any(char in "_/.+#" for char in word):
+    if any(char.isdigit() for char in word) or any(char in "_/.+#$" for char in word):
         return True
     return word[1:] != word[1:].lower() or (word[:1].isupper() and not first) or len(word) == 1
 
@@ -115,7 +116,8 @@ class Text:
     def names(self) -> frozenset[str]:
         """Stems of numbers, codes and names."""
         listed = enumerate(self.written)
-        return frozenset(stem(word.casefold().removesuffix("'s")) for at, word in listed if is_name(word, at == 0))
+        named = (word.casefold().removesuffix("'s") for at, word in listed if is_name(word, at == 0))
+        return frozenset(stem(word) for word in named if word not in STOP)
 
     @cached_property
     def core(self) -> tuple[str, ...]:
