@@ -1,0 +1,282 @@
+"""The outside of the sandbox: starts an interpreter, listens to it with bounds on time and output, and ends it."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import secrets
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import IO
+
+from rubricate.errors import MissingExtraError
+from rubricate.judges.sandbox.results import CheckFailure, CheckResult, Reader, death
+from rubricate.judges.sandbox.seccomp import ARCHITECTURES
+
+__all__ = ["Cancelled", "Limits", "Wake", "converse", "unsupported_reason"]
+
+# The packages as bare names with a path, so that neither this package's nor RestrictedPython's own start-up runs.
+_BOOT = """
+import sys, types
+for name, path in {packages!r}:
+    package = types.ModuleType(name)
+    package.__path__ = [path] if path else []
+    sys.modules[name] = package
+from rubricate.judges.sandbox.child import main
+main()
+"""
+
+
+class Cancelled(Exception):
+    """The caller lost interest; the process has been ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of one sandbox process.
+
+    Attributes:
+        seconds: wall time of the check of one text.
+        start_seconds: wall time until the interpreter is ready.
+        memory: address space in bytes.
+    """
+
+    seconds: float
+    start_seconds: float
+    memory: int
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What one process is asked to do. `restricted` off leaves the system call filter as the only layer."""
+
+    source: str
+    function: str
+    texts: Sequence[str]
+    unsafe: bool = False
+    restricted: bool = True
+
+
+class Wake:
+    """Interrupts a conversation from another thread. `close` it when the conversation is over."""
+
+    def __init__(self) -> None:
+        self.requested = False
+        self.receiver, self._sender = os.pipe()
+
+    def request(self) -> None:
+        """Ask for the end."""
+        self.requested = True
+        with contextlib.suppress(OSError):  # over and closed already
+            os.write(self._sender, b"x")
+
+    def close(self) -> None:
+        """Release the pipe."""
+        os.close(self.receiver)
+        os.close(self._sender)
+
+
+def unsupported_reason() -> str:
+    """Why there is no sandbox on this machine, empty where there is one."""
+    if sys.platform != "linux":
+        return f"system call filters exist on Linux only, this is {sys.platform}"
+    machine = os.uname().machine
+    if machine not in ARCHITECTURES:
+        return f"the sandbox knows {' and '.join(ARCHITECTURES)}, this is {machine}"
+    if sys.maxsize < 2**32:
+        return "this interpreter is a 32-bit program"
+    return ""
+
+
+def converse(job: Job, limits: Limits, wake: Wake | None = None) -> list[CheckResult]:
+    """Results of the texts in order, up to and including the first after which the process was not fit to go on.
+
+    Raises Cancelled when `wake` asked for it, and MissingExtraError without RestrictedPython.
+    """
+    reason = unsupported_reason()
+    if reason and not (job.unsafe and os.name == "posix"):
+        return [_unsupported(reason)] * len(job.texts)
+    nonce = secrets.token_hex(16)
+    payload = json.dumps(
+        {
+            "nonce": nonce,
+            "source": job.source,
+            "function": job.function,
+            "texts": list(job.texts),
+            "restricted": job.restricted,
+            "seccomp": not reason,
+            "memory": limits.memory,
+            "cpu": limits.seconds * len(job.texts),
+        }
+    ).encode("ascii")
+    try:
+        process = _start()
+    except OSError as error:
+        failed = CheckResult(None, CheckFailure.START, f"no interpreter could be started: {error.strerror}")
+        return [failed] * len(job.texts)
+    try:
+        talk = _Talk(process, payload, Reader(nonce, len(job.texts)), limits, wake)
+        talk.listen()
+    finally:
+        code = _end(process)
+    return talk.results(code)
+
+
+def _unsupported(reason: str) -> CheckResult:
+    hint = "run untrusted checks on Linux, or pass unsafe_without_seccomp=True if you trust their source"
+    return CheckResult(None, CheckFailure.UNSUPPORTED, f"no sandbox here: {reason}; {hint}")
+
+
+@lru_cache(maxsize=1)
+def _boot_code() -> str:
+    spec = importlib.util.find_spec("RestrictedPython")
+    if spec is None or spec.origin is None:
+        raise MissingExtraError("RestrictedPython", extra="sandbox")
+    packages = [
+        ("rubricate", ""),
+        ("rubricate.judges", ""),
+        ("rubricate.judges.sandbox", str(Path(__file__).resolve().parent)),
+        ("RestrictedPython", str(Path(spec.origin).resolve().parent)),
+    ]
+    return _BOOT.format(packages=packages)
+
+
+def _start() -> subprocess.Popen[bytes]:
+    # -S -s -P and an environment of our own are what -I does, but for the hash seed: -I would ignore it, and the
+    # order of sets would change a check from one run to the next.
+    return subprocess.Popen(
+        [sys.executable, "-S", "-s", "-P", "-B", "-W", "ignore", "-c", _boot_code()],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        env={"PYTHONHASHSEED": "0", "PYTHONUTF8": "1"},
+        close_fds=True,
+        start_new_session=True,
+        bufsize=0,
+    )
+
+
+def _end(process: subprocess.Popen[bytes]) -> int:
+    """Kill the process with its whole group and reap it. Gives its exit status."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with contextlib.suppress(OSError):
+                pipe.close()
+    return process.wait()
+
+
+class _Talk:
+    """One conversation: the request goes out, lines come in, and each has its deadline."""
+
+    def __init__(
+        self, process: subprocess.Popen[bytes], payload: bytes, reader: Reader, limits: Limits, wake: Wake | None
+    ) -> None:
+        self._process = process
+        self._payload = memoryview(payload)
+        self._reader = reader
+        self._limits = limits
+        self._wake = wake
+        self._rest = b""
+        self._last = time.monotonic()
+        self._stopped: CheckFailure | None = None
+
+    def listen(self) -> None:
+        """Until the process has ended its output, or has to be ended."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        if stdin is None or stdout is None:  # both are pipes, by the call in `_start`
+            raise RuntimeError("the sandbox process has no pipes")
+        os.set_blocking(stdin.fileno(), False)
+        with selectors.DefaultSelector() as selector:
+            selector.register(stdin, selectors.EVENT_WRITE)
+            selector.register(stdout, selectors.EVENT_READ)
+            if self._wake is not None:
+                selector.register(self._wake.receiver, selectors.EVENT_READ)
+            going = True
+            while going and self._stopped is None:
+                left = self._deadline() - time.monotonic()
+                ready = {key.fileobj for key, _ in selector.select(max(left, 0.0))}
+                if self._wake is not None and self._wake.requested:
+                    raise Cancelled
+                if stdin in ready and self._send(stdin):
+                    selector.unregister(stdin)
+                    stdin.close()
+                if stdout in ready:
+                    going = self._receive(stdout)
+                elif left <= 0:
+                    self._stopped = CheckFailure.TIMEOUT
+        if self._stopped is None:
+            self._wait()
+
+    def _deadline(self) -> float:
+        return self._last + (self._limits.seconds if self._reader.ready else self._limits.start_seconds)
+
+    def _send(self, stdin: IO[bytes]) -> bool:
+        """Send what the pipe takes. True when there is no more to send."""
+        try:
+            self._payload = self._payload[os.write(stdin.fileno(), self._payload[:65536]) :]
+        except BrokenPipeError:  # it ended before it had read everything; its status says why
+            return True
+        return not self._payload
+
+    def _receive(self, stdout: IO[bytes]) -> bool:
+        """Take what there is. False at the end of the output."""
+        chunk = os.read(stdout.fileno(), 4096)
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        now = time.monotonic()
+        for line in lines:
+            if not self._reader.take(line.decode("ascii", "replace"), now - self._last):
+                self._stopped = CheckFailure.BAD_RESULT
+                return False
+            self._last = now
+        if len(self._rest) > 512:
+            self._stopped = CheckFailure.FLOOD
+        return bool(chunk)
+
+    def _wait(self) -> None:
+        """It has closed its output; a moment to exit by itself, so that its status is its own."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(max(self._deadline() - time.monotonic(), 0.1))
+
+    def results(self, code: int) -> list[CheckResult]:
+        """What was said, and what became of the text whose answer is missing."""
+        reader = self._reader
+        done, count = list(reader.results), reader.count
+        if reader.ended and self._stopped is None and code == 0 and not self._rest:
+            return done
+        if not reader.ready:
+            return [self._not_started(code)] * count
+        failure, message = self._why(code)
+        failed = CheckResult(None, failure, message, time.monotonic() - self._last)
+        # With all answers there and no clean end, the last one came from a process that went astray.
+        return [*done[: count - 1], failed]
+
+    def _not_started(self, code: int) -> CheckResult:
+        if self._reader.unsupported:
+            return _unsupported(self._reader.unsupported)
+        if self._stopped is CheckFailure.TIMEOUT:
+            message = f"the interpreter was not ready after {self._limits.start_seconds:g} s"
+        else:
+            message = f"the interpreter did not come up (status {code})"
+        return CheckResult(None, CheckFailure.START, message)
+
+    def _why(self, code: int) -> tuple[CheckFailure, str]:
+        if self._stopped is CheckFailure.TIMEOUT:
+            return CheckFailure.TIMEOUT, f"the check took longer than {self._limits.seconds:g} s"
+        if self._stopped is CheckFailure.FLOOD:
+            return CheckFailure.FLOOD, "the check wrote to the sandbox's output without end"
+        if self._stopped is CheckFailure.BAD_RESULT or self._rest:
+            return CheckFailure.BAD_RESULT, "the check wrote to the sandbox's output"
+        return death(code)
