@@ -22,8 +22,8 @@ __all__ = ["Cell", "read_cells", "settled", "written_cells"]
 _TEXTS = frozenset(name for role in ("prompt", "system", "response", "finish") for name in COLUMNS[role])
 """Columns whose cells are texts, or JSON text of messages, but never numbers."""
 
-_NUMBERS = frozenset({"weight", "points"})
-"""Columns of weights: any number that JSON knows is read as one."""
+_WEIGHTS = frozenset({"weight", "points"})
+"""Columns in which any number that JSON knows is read as one."""
 
 
 class Cell(str):
@@ -57,7 +57,7 @@ def _scalar(text: str, *, canonical: bool = True) -> object:
         return _NONE
 
 
-def _opened(column: str, text: str, texts: Collection[str]) -> object:
+def _opened(column: str, text: str, texts: Collection[str], numbers: Collection[str] = _WEIGHTS) -> object:
     """What a cell that is not empty holds; a Cell where that depends on who asks."""
     if text[0] == '"' and text[-1] == '"':
         value = _json(text, column)
@@ -69,7 +69,7 @@ def _opened(column: str, text: str, texts: Collection[str]) -> object:
     if text.lstrip().startswith(("[", "{")):
         value = _json(text, column)
         return text if value is _NONE else value
-    if column in _NUMBERS:
+    if column in numbers:
         value = _scalar(text.strip(), canonical=False)
         return value if isinstance(value, int | float) and not isinstance(value, bool) else Cell(text)
     if column in _TEXTS:
@@ -88,17 +88,21 @@ def _mistaken(column: str, text: str, texts: Collection[str]) -> bool:
     return not isinstance(found, str) or found != text
 
 
-def read_cells(row: Mapping[str, object], texts: Collection[str] = ()) -> dict[str, object]:
+def read_cells(
+    row: Mapping[str, object], texts: Collection[str] = (), numbers: Collection[str] = ()
+) -> dict[str, object]:
     """The values of a row of cells: lists, objects, texts, weights, whole numbers as ids, and otherwise Cells.
 
     Args:
         row: columns and cells.
         texts: columns that hold texts whatever their cells look like.
+        numbers: columns that hold numbers, besides `weight` and `points`.
 
     Raises FormatError, naming the column, for JSON text with a key that occurs twice, or nested too deeply.
     """
+    numbers = _WEIGHTS.union(numbers)
     return {
-        name: _opened(name, value, texts) if isinstance(value, str) else value
+        name: _opened(name, value, texts, numbers) if isinstance(value, str) else value
         for name, value in row.items()
         if value != ""
     }

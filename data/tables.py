@@ -53,7 +53,8 @@ def parquet_rows(path: FilePath, source: str, *, allow_nonfinite: bool = False) 
                     number += 1
                     plain = layout.restore(_plain(row), source, number, allow_nonfinite)
                     yield number, _checked(plain, source, number, allow_nonfinite)
-    except (arrow.ArrowInvalid, arrow.ArrowNotImplementedError, OSError) as error:
+    # Broken pages can hold texts that are no UTF-8, and a broken header sizes that no memory has.
+    except (arrow.ArrowException, OSError, UnicodeDecodeError, MemoryError) as error:
         raise FormatError(f"not readable as Parquet: {error}", source=source, line=number or None) from None
 
 

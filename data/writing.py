@@ -111,9 +111,17 @@ def write_json(path: str | os.PathLike[str], value: object) -> None:
 def write_yaml(path: str | os.PathLike[str], value: Mapping[str, object] | Sequence[object]) -> None:
     """Write a value as YAML, atomically. Raises FormatError for what JSON could not hold either."""
     json_text(value, source=os.fspath(path))
+    _check_depth(value, os.fspath(path))
     from rubricate.data.yamltext import yaml_text  # loads PyYAML
 
     write_text(path, yaml_text(value))
+
+
+def _check_depth(value: object, source: str, line: int | None = None) -> None:
+    """Raises FormatError for values nested so deeply that readers refuse them, and some writers break."""
+    for path, problem in walk(value):
+        if "nested" in problem:
+            raise FormatError(f"the value {problem}", source=source, line=line, field=field_name(path))
 
 
 def write_toml(path: str | os.PathLike[str], value: Mapping[str, object]) -> None:
@@ -196,6 +204,7 @@ def write_parquet(
     rows: list[dict[str, object]] = []
     for line, record in enumerate(records, start=1):
         row = dict(record)
+        _check_depth({name: part for name, part in row.items() if name not in json_columns}, source, line)
         for name in json_columns:
             if name in row:
                 row[name] = json_text(row[name], source=source, line=line)

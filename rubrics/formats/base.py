@@ -105,6 +105,7 @@ class Format:
         prompt: the field of a record that holds the prompt, "" where the format has none.
         messages: the prompt is a list of chat messages, not a text.
         texts: columns that hold texts in CSV, whatever their cells look like.
+        numbers: columns that hold numbers in CSV, besides `weight` and `points`.
         gather: which rows of a file belong together, as lists of their indices, where each row is one criterion of
             a rubric; None where a row is a rubric. Rows that look like such a format look like no other.
         spread: the rows of several records of such a format, and the order of the columns.
@@ -122,6 +123,7 @@ class Format:
     prompt: str = ""
     messages: bool = False
     texts: Collection[str] = ()
+    numbers: Collection[str] = ()
     gather: Callable[[Sequence[Mapping[str, object]], Place], list[list[int]]] | None = None
     spread: Callable[[Sequence[Mapping[str, object]]], tuple[list[dict[str, object]], list[str]]] | None = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 
 from rubricate.data.cells import Cell
@@ -164,13 +165,17 @@ def gather(rows: Sequence[Row], place: Place) -> list[list[int]]:
         if names and all(value is None for value in values):
             where = place.at(index, names[0])
             raise where.error("this row does not say which rubric it belongs to", hint="fill in the column")
-        groups.setdefault(_key(values), []).append(index)
+        groups.setdefault(_key(values, place.at(index)), []).append(index)
     return list(groups.values())
 
 
-def _key(values: Sequence[object]) -> str:
+def _key(values: Sequence[object], place: Place) -> str:
     # An id that is a whole number and the same as a text mean one rubric.
-    return json_text([str(value) if isinstance(value, int | str) else value for value in values])
+    plain = [str(value) if isinstance(value, int | str) else value for value in values]
+    try:
+        return json.dumps(plain)  # what is no JSON, such as NaN, is refused when it is read
+    except RecursionError:
+        raise place.error("the value is nested too deeply") from None
 
 
 def single(rows: Sequence[Row], name: str, place: Place) -> tuple[object, Place]:

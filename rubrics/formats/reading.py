@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 
@@ -142,7 +142,7 @@ def rubric_from_row(
     (BiGGen, a row with `criteria`). Raises FormatError as `parse_rubric` does.
     """
     place = Place(row.source, row.line, (), [] if notes is None else notes)
-    record = _cells(row.record, place, ()) if row.cells else row.record
+    record = _row_cells(row.record, place, format) if row.cells else row.record
     column = _rubric_column(record)
     if column and not _needs_row(record, column, format):
         found = _parse(record[column], place.at(column), format, options)[0]
@@ -202,26 +202,34 @@ def load_rubrics(
     return Imported(tuple(rubrics), tuple(notes), first, tuple(rows), tuple(place.marks for _, place, _ in entries))
 
 
-def _cells(row: Mapping[str, object], place: Place, texts: Collection[str]) -> dict[str, object]:
-    """The values of a row of cells. Raises FormatError as `read_cells`, with the line."""
+def _cells(row: Mapping[str, object], place: Place, chosen: Format | None) -> dict[str, object]:
+    """The values of a row of cells, those of a format as it wants them. Raises FormatError with the line."""
     try:
-        return read_cells(row, texts)
+        return read_cells(row, chosen.texts, chosen.numbers) if chosen is not None else read_cells(row)
     except FormatError as error:
         raise place.at(error.field).error(error.detail, hint=error.hint) from None
+
+
+def _row_cells(row: Mapping[str, object], place: Place, name: str) -> dict[str, object]:
+    """The same for a row that is a record, or carries a rubric."""
+    opened = _cells(row, place, None)
+    found = candidates(opened) if name == "auto" else [name]
+    chosen = get_format(found[0]) if len(found) == 1 else None
+    return _cells(row, place, chosen) if chosen is not None and (chosen.texts or chosen.numbers) else opened
 
 
 def _opened(values: Sequence[Value], name: str, notes: list[Note]) -> list[Value]:
     """The values of a file, those of cells with what the cells hold."""
     if not values[0].cells:
         return list(values)
-    opened = [_opened_cells(value, (), notes) for value in values]
-    chosen = _row_format(opened, name)
-    return [_opened_cells(value, chosen.texts, notes) for value in values] if chosen and chosen.texts else opened
-
-
-def _opened_cells(value: Value, texts: Collection[str], notes: list[Note]) -> Value:
-    row = as_object(value.value) or {}
-    return dataclasses.replace(value, value=_cells(row, Place(value.source, value.line, (), notes), texts))
+    rows = [(as_object(value.value) or {}, Place(value.source, value.line, (), notes)) for value in values]
+    opened = [_cells(row, place, None) for row, place in rows]
+    chosen = _row_format(opened, name, cells=True)
+    if chosen is None:
+        opened = [_row_cells(row, place, name) for row, place in rows]
+    elif chosen.texts or chosen.numbers:
+        opened = [_cells(row, place, chosen) for row, place in rows]
+    return [dataclasses.replace(value, value=row) for value, row in zip(values, opened, strict=True)]
 
 
 def _settled(rubric: Rubric) -> Rubric:
@@ -254,7 +262,7 @@ def _entries(
     """The rubrics of a file, not yet read, each with its place and the name of its format, if that is known."""
     source, first = fspath(path), values[0]
     lines = lines_of(path, kind=kind)
-    chosen = _row_format(values, name)
+    chosen = _row_format([value.value for value in values], name, cells=first.cells)
     if chosen is not None and chosen.gather is not None:
         whole = Place(source, first.line, (), notes, _Finder(lines, values, listed=True))
         found = chosen.gather(_objects(values, whole), whole)
@@ -279,9 +287,9 @@ def _entries(
         yield value.value, Place(source, value.line, (), notes, _Finder(lines, [value])), name
 
 
-def _row_format(values: Sequence[Value], name: str) -> Format | None:
+def _row_format(values: Sequence[object], name: str, *, cells: bool) -> Format | None:
     """The format that gathers rows into rubrics, where the rows are of such a one; None for any other file."""
-    first = as_object(values[0].value)
+    first = as_object(values[0])
     if first is None:
         return None
     if name != "auto":
@@ -289,8 +297,8 @@ def _row_format(values: Sequence[Value], name: str) -> Format | None:
         return chosen if chosen.gather is not None and not chosen.is_record(first) else None
     if candidates(first) or _rubric_column(first):
         return None
-    found = candidates([value.value for value in values])
-    if values[0].cells and found == ["native"]:
+    found = candidates(values)
+    if cells and found == ["native"]:
         found = ["flat"]  # which has the native fields as columns, and can read cells
     chosen = get_format(found[0]) if len(found) == 1 else None
     return chosen if chosen is not None and chosen.gather is not None else None

@@ -174,4 +174,5 @@ FORMAT = Format(
     dump=_dump,
     losses=_losses,
     prompt="prompt",
+    numbers=_COUNT_FIELDS,
 )

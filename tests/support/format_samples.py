@@ -18,7 +18,7 @@ _HEALTH: list[object] = [
 _TAIL: list[object] = [{"criterion": "Names scattering.", "weight": 3}, {"criterion": "Is short.", "weight": 1}]
 _NATIVE: list[object] = [
     {"id": "scatter", "text": "Names scattering.", "weight": 2},
-    {"text": "Blames the sea.", "polarity": "penalty", "veto": True},
+    {"text": "Blames the sea.", "weight": 1, "polarity": "penalty", "veto": True},
 ]
 _JUDGE: list[object] = [
     {"name": "scatter", "text": "Names scattering.", "weight": 2.5},
