@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rubricate.cli.records import as_text, parse_reward, reward_record, row_key, write_records
+from rubricate.cli.records import as_text, journal_record, parse_reward, reward_record, row_key, write_records
 from rubricate.data.io import read_rows
 from rubricate.data.records import Rollout, Turn
 from rubricate.errors import FormatError
@@ -40,9 +40,15 @@ REWARD = Reward(
 
 
 def test_a_reward_comes_back_from_json() -> None:
-    record = json.loads(json.dumps(reward_record(ROLLOUT, 7, REWARD)))
+    record = json.loads(json.dumps(journal_record(ROLLOUT, 7, REWARD)))
     assert (record["id"], record["line"]) == ("r1", 7)
     assert parse_reward(record) == REWARD
+
+
+def test_the_output_holds_nothing_of_the_clock() -> None:
+    record = reward_record(ROLLOUT, 7, REWARD)
+    assert record == reward_record(ROLLOUT, 7, replace(REWARD, latency=99.0))
+    assert parse_reward(record) == replace(REWARD, latency=0.0)
 
 
 def test_an_empty_reward_comes_back_without_a_number() -> None:
@@ -65,7 +71,7 @@ def test_parquet_holds_the_same(tmp_path: Path) -> None:
     assert dict(first["channels"]) == {"style": 0.5, "facts": None}  # type: ignore[call-overload]  # pairs
     back = parse_reward({**first, "channels": REWARD.channels})
     assert back.verdicts[1].raw == "3.0"
-    assert replace(back, verdicts=REWARD.verdicts, overall=REWARD.overall) == REWARD
+    assert replace(back, verdicts=REWARD.verdicts, overall=REWARD.overall) == replace(REWARD, latency=0.0)
     assert second["value"] is None
 
 

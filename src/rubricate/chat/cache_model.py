@@ -12,26 +12,23 @@ from rubricate.chat.cache_store import ModelRow
 from rubricate.chat.keys import request_key
 from rubricate.chat.limited import Layer
 from rubricate.chat.recording_lines import as_line, model_record
-from rubricate.chat.timing import remaining
+from rubricate.chat.timing import deadline, remaining
 from rubricate.errors import ChatError, DeadlineError
 
-__all__ = ["Cached", "Identity"]
+__all__ = ["Cached", "fingerprint_of"]
 
 
-class Identity:
-    """A model's fingerprint, awaited the first time: a server may have to be asked for its model's name."""
+async def fingerprint_of(model: ChatModel) -> str:
+    """A model's fingerprint, read anew each time, because options of a model may change.
 
-    def __init__(self, model: ChatModel) -> None:
-        self._model = model
-        self._known = False
-
-    async def fingerprint(self) -> str:
-        """Read anew each time, because options of a model may change. Raises ChatError when it cannot be had."""
-        if not self._known:
-            # On another thread: the property may wait for a server, and this loop has calls in flight.
-            await asyncio.to_thread(lambda: self._model.fingerprint)
-            self._known = True
-        return self._model.fingerprint
+    A server may have to be asked for its model's name. That is left to another thread, because this loop has calls
+    in flight. Raises ChatError when it cannot be had.
+    """
+    try:
+        with deadline(0.0):
+            return model.fingerprint
+    except ChatError:
+        return await asyncio.to_thread(lambda: model.fingerprint)
 
 
 class Cached(Layer):
@@ -51,7 +48,6 @@ class Cached(Layer):
     def __init__(self, model: ChatModel, cache: AnswerCache) -> None:
         super().__init__(model)
         self.cache = cache
-        self._identity = Identity(model)
         self._row: tuple[Capabilities, ModelRow] | None = None
 
     def __repr__(self) -> str:
@@ -62,7 +58,7 @@ class Cached(Layer):
         if not requests:
             return []
         try:
-            fingerprint = await self._identity.fingerprint()
+            fingerprint = await fingerprint_of(self.model)
         except ChatError as error:
             return [error] * len(requests)
         keys = [request_key(fingerprint, request) for request in requests]

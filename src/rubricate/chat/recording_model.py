@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from rubricate.chat.base import ChatModel, ChatRequest, Completion
-from rubricate.chat.cache_model import Identity
+from rubricate.chat.cache_model import fingerprint_of
 from rubricate.chat.keys import request_key
 from rubricate.chat.limited import Layer
 from rubricate.chat.recording import CUT, Place, Recording
@@ -30,7 +30,6 @@ class Recorder(Layer):
     def __init__(self, model: ChatModel, recording: Recording) -> None:
         super().__init__(model)
         self.recording = recording
-        self._identity = Identity(model)
 
     def __repr__(self) -> str:
         return f"Recorder({self.model!r}, {self.recording!r})"
@@ -38,7 +37,7 @@ class Recorder(Layer):
     async def complete_many(self, requests: Sequence[ChatRequest]) -> list[Completion | ChatError]:
         """As in ChatModel. Raises ConfigError when the outcomes cannot be written."""
         try:
-            fingerprint = await self._identity.fingerprint()
+            fingerprint = await fingerprint_of(self.model)
         except ChatError as error:
             return [error] * len(requests)
         places = [self.recording.turns.take(request_key(fingerprint, request)) for request in requests]

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from rubricate.cli import options as opt
+from rubricate.cli.cache_command import BareCache, cache_app
 from rubricate.cli.convert_command import convert
 from rubricate.cli.reporting import reported
 
@@ -43,7 +44,7 @@ def root(
 
 
 # One parameter an option: the length of this signature is that of the command's interface.
-@app.command()
+@app.command(cls=BareCache)
 def score(
     data: opt.Data,
     judge: opt.Judge,
@@ -65,6 +66,8 @@ def score(
     budget: opt.Budget = None,
     prices: opt.Prices = None,
     deadline: opt.Deadline = None,
+    cache: opt.CacheFile = None,
+    record: opt.Record = None,
     page: opt.Page = None,
     page_rows: opt.PageRows = 1000,
     limit: opt.Limit = None,
@@ -111,6 +114,8 @@ def score(
             prices=opt.read_prices(prices),
             deadline=deadline,
             limit=limit,
+            cache=cache,
+            record=record,
             page=page,
             page_rows=page_rows,
             restart=restart,
@@ -135,3 +140,4 @@ def demo(
 
 
 app.command()(convert)
+app.add_typer(cache_app, name="cache")

@@ -14,6 +14,7 @@ from rubricate.errors import ConfigError
 __all__ = [
     "Budget",
     "ByResponse",
+    "CacheFile",
     "Columns",
     "Concurrency",
     "Data",
@@ -41,6 +42,7 @@ __all__ = [
     "Prices",
     "Quiet",
     "ReadAs",
+    "Record",
     "RequestRate",
     "Restart",
     "RubricColumn",
@@ -97,8 +99,8 @@ Judge = Annotated[
     str,
     typer.Option(
         metavar="MODEL",
-        help="The judge's model: openai:NAME, http://HOST:PORT/v1#NAME, local:smollm2, local:/DIR, mock:yes; "
-        "none for verifiers alone.",
+        help="The judge's model: openai:NAME, http://HOST:PORT/v1#NAME, local:smollm2, local:/DIR, mock:yes, "
+        "replay:FILE; none for verifiers alone.",
     ),
 ]
 RubricFile = Annotated[Path | None, typer.Option(metavar="FILE", help="File with one rubric for every row.")]
@@ -160,6 +162,21 @@ Page = Annotated[
     typer.Option(metavar="FILE", help="Also write an HTML page of the verdicts; it replaces a file of that name."),
 ]
 PageRows = Annotated[int, typer.Option(min=1, metavar="N", help="Responses on the page at most.")]
+CacheFile = Annotated[
+    str | None,
+    typer.Option(
+        metavar="[FILE]",
+        help="Keep the model's answers, and look there first: what was answered once is not paid for again. "
+        "[default FILE: answers.sqlite in RUBRICATE_CACHE or the user's cache folder]",
+    ),
+]
+Record = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Record the model's answers and errors (.jsonl); --judge replay:FILE plays them without the model.",
+    ),
+]
 Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="Score the first N rows only.")]
 Columns = Annotated[
     list[str] | None,

@@ -24,7 +24,7 @@ from rubricate.types import (
     fingerprint,
 )
 
-__all__ = ["as_text", "parse_reward", "reward_record", "row_key", "write_records"]
+__all__ = ["as_text", "journal_record", "parse_reward", "reward_record", "row_key", "write_records"]
 
 BATCH = 1000
 
@@ -60,7 +60,15 @@ def as_text(text: str | tuple[Turn, ...]) -> str:
 
 
 def reward_record(rollout: Rollout, line: int, reward: Reward) -> dict[str, Any]:
-    """The output record of a response: its id, its line in the input, and every field of `Reward`."""
+    """The output record of a response: its id, its line in the input, and every field of `Reward` but the latency,
+    so that the same answers give the same bytes."""
+    record = journal_record(rollout, line, reward)
+    del record["latency"]
+    return record
+
+
+def journal_record(rollout: Rollout, line: int, reward: Reward) -> dict[str, Any]:
+    """The record that a journal keeps of a response: the output record, with the latency."""
     return {"id": rollout.id, "line": line, **reward.to_dict()}
 
 
@@ -191,7 +199,6 @@ def _schema(arrow: ModuleType) -> Any:
             "rubric_version": text,
             "judge_fingerprint": text,
             "usage": arrow.struct({**usage, "cost": number}),
-            "latency": number,
         }
     )
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from rubricate.chat import ChatModel, Limited, Limiter, connect
+from rubricate.chat import ChatModel
+from rubricate.cli.backing import Backing, Bounds, connect_judge
 from rubricate.cli.checks import RubricCheck
-from rubricate.cli.estimate import Estimate, estimate
+from rubricate.cli.estimate import Estimate, check_recorded, estimate
 from rubricate.cli.imports import import_code
 from rubricate.cli.inputs import Inputs, Survey, Unit
 from rubricate.cli.journal import Journal, journal_path
@@ -23,10 +24,12 @@ from rubricate.cli.records import as_text, parse_reward, reward_record, write_re
 from rubricate.cli.scoring import Scored, score_units
 from rubricate.cli.settling import Settler
 from rubricate.cli.summary import Tally, counted, table
-from rubricate.cli.targets import check_page, check_target, exists_already
+from rubricate.cli.targets import check_page, check_record, check_target, exists_already
+from rubricate.data.records import Rollout
 from rubricate.errors import ConfigError, FormatError
 from rubricate.judges import CriteriaJudge, build_judge
 from rubricate.rewardmodels import Aggregation, RubricReward, preset
+from rubricate.rubrics import Rubric
 from rubricate.types import Reward
 
 __all__ = ["ScoreOptions", "run_score"]
@@ -62,6 +65,8 @@ class ScoreOptions:
     prices: tuple[float, float] | None = None
     deadline: float | None = None
     limit: int | None = None
+    cache: str | None = None
+    record: Path | None = None
     page: Path | None = None
     page_rows: int = 1000
     restart: bool = False
@@ -70,8 +75,20 @@ class ScoreOptions:
 
     @property
     def judge_mode(self) -> str:
-        """The mode asked for; by default `logprob` for local models, which reason badly, else `reasoned`."""
-        return self.mode or ("logprob" if self.judge.startswith("local:") else "reasoned")
+        """The mode; `run_score` fills in the default that goes with the model."""
+        return self.mode or "reasoned"
+
+    @property
+    def bounds(self) -> Bounds:
+        """Those of the model's calls."""
+        return Bounds(
+            concurrency=self.concurrency,
+            rpm=self.rpm,
+            tpm=self.tpm,
+            token_budget=self.token_budget,
+            budget=self.budget,
+            prices=self.prices,
+        )
 
 
 def run_score(options: ScoreOptions) -> int:
@@ -82,6 +99,8 @@ def run_score(options: ScoreOptions) -> int:
     """
     for name in options.imports:
         import_code(name)
+    backing = connect_judge(options.judge, options.bounds)
+    options = replace(options, mode=options.mode or backing.default_mode)
     aggregation = _aggregation(options)
     inputs = Inputs(
         options.data,
@@ -92,15 +111,17 @@ def run_score(options: ScoreOptions) -> int:
     )
     _check_targets(options)
     stamp = _stamp(options.data)
-    model = _model(options)
-    judge = _judge(options, model)
+    judge = _judge(options, backing.model)
     shared = (inputs.shared, inputs.rubric_path) if inputs.shared and inputs.rubric_path else None
     survey = inputs.survey(check=RubricCheck(judge, aggregation, shared=shared))
     if options.dry_run:
-        print(table(_estimate(options, inputs, survey)))
+        print(table(_estimate(options, inputs, survey, backing)))
         return 0
-    asyncio.run(load_in_process(model))
-    reward = _reward_model(options, judge, aggregation, survey)
+    if backing.replay is not None:
+        check_recorded(inputs, backing.replay, lambda model: _judge(options, model))
+    asyncio.run(load_in_process(backing.model))
+    backing.keep(cache=options.cache, record=options.record, restart=options.restart)
+    reward = _reward_model(options, _judge(options, backing.model), aggregation, survey)
     began = time.monotonic()
     with Journal(journal_path(options.out), _settings(options, inputs, reward), restart=options.restart) as journal:
         if journal.new and options.out.exists() and not options.restart:
@@ -109,7 +130,7 @@ def run_score(options: ScoreOptions) -> int:
         if len(journal) and not options.quiet:
             print(f"going on with {journal.path}: {counted(len(journal), 'response')} done", file=sys.stderr)
         try:
-            scored = asyncio.run(_score(options, inputs, reward, journal, survey.responses))
+            scored = asyncio.run(_score(options, inputs, reward, journal, backing, survey.responses))
         except (KeyboardInterrupt, asyncio.CancelledError):
             journal.sync()
             print(
@@ -123,7 +144,7 @@ def run_score(options: ScoreOptions) -> int:
                 source=str(options.data),
                 hint="run the same command again: rows that are the same are not scored again",
             )
-        return _Finish(options, inputs, journal, scored, reward).run(began)
+        return _Finish(options, inputs, journal, scored, reward, backing).run(began)
 
 
 def _aggregation(options: ScoreOptions) -> Aggregation:
@@ -167,6 +188,17 @@ def _check_targets(options: ScoreOptions) -> None:
     check_target(options.out, data=options.data, rubric=options.rubric, overwrite=overwrite)
     if options.page is not None:
         check_page(options.page, out=options.out, data=options.data, rubric=options.rubric)
+    if options.record is not None:
+        others = {
+            "the page": options.page,
+            "the input file": options.data,
+            "the file with the rubric": options.rubric,
+        }
+        check_record(options.record, others, out=options.out, overwrite=overwrite)
+    if options.judge == "none" and (options.cache is not None or options.record is not None):
+        raise ConfigError("with --judge none there are no answers to keep", hint="leave --cache and --record out")
+    if options.judge.startswith("replay:") and options.cache is not None:
+        raise ConfigError("a replay takes no cache: it gives what was recorded", hint="leave --cache out")
 
 
 def _stamp(data: Path) -> tuple[int, int, int] | None:
@@ -187,10 +219,11 @@ def _judge(options: ScoreOptions, model: ChatModel | None) -> CriteriaJudge:
     )
 
 
-def _estimate(options: ScoreOptions, inputs: Inputs, survey: Survey) -> list[tuple[str, str]]:
+def _estimate(options: ScoreOptions, inputs: Inputs, survey: Survey, backing: Backing) -> list[tuple[str, str]]:
     asked = Estimate()
-    if options.judge != "none":
-        asked = estimate(inputs, lambda model: _judge(options, model))
+    if backing.model is not None:
+        asked = estimate(inputs, lambda model: _judge(options, model), replay=backing.replay)
+    recorded = [("calls that the recording lacks", f"{asked.lacking:,}")] if backing.replay is not None else []
     return [
         ("rows", f"{survey.rows:,}"),
         ("responses", f"{survey.responses:,}"),
@@ -198,31 +231,8 @@ def _estimate(options: ScoreOptions, inputs: Inputs, survey: Survey) -> list[tup
         ("checks by the model", f"{survey.model:,}"),
         ("calls, without retries", f"{asked.calls:,}"),
         ("prompt tokens, about", f"{asked.tokens:,}"),
+        *recorded,
     ]
-
-
-def _model(options: ScoreOptions) -> ChatModel | None:
-    if options.judge == "none":
-        return None
-    if options.budget is not None and not any(options.prices or ()):
-        raise ConfigError(
-            "--budget needs prices", hint="give --prices P,C: money for a million prompt and completion tokens"
-        )
-    model = connect(options.judge)
-    prompt_price, completion_price = options.prices or (0.0, 0.0)
-    given = {
-        "concurrency": options.concurrency,
-        "requests_per_minute": options.rpm,
-        "tokens_per_minute": options.tpm,
-        "max_tokens_total": options.token_budget,
-        "max_cost": options.budget,
-        "prompt_price": prompt_price or None,
-        "completion_price": completion_price or None,
-    }
-    changed = {key: value for key, value in given.items() if value is not None}
-    if changed and isinstance(model, Limited):
-        model = Limited(model.model, Limiter(replace(model.limiter.limits, **changed)))
-    return model
 
 
 def _reward_model(
@@ -241,28 +251,37 @@ def _reward_model(
 
 
 def _settings(options: ScoreOptions, inputs: Inputs, reward: RubricReward) -> dict[str, object]:
-    """What decides the rewards. Bounds on speed and cost may change from one run to the next."""
+    """What decides the rewards. Bounds on speed and cost may change from one run to the next; a recording may not,
+    because it would lack the rows of one of them."""
+    recorded = {} if options.record is None else {"record": str(options.record)}
     return {
         "judge": options.judge,
         "mode": options.judge_mode,
         "judge_fingerprint": reward.judge.fingerprint,
         "aggregation": reward.aggregation.model_dump(mode="json"),
         "rubric": inputs.identity,
+        **recorded,
     }
 
 
 async def _score(
-    options: ScoreOptions, inputs: Inputs, reward: RubricReward, journal: Journal, total: int
+    options: ScoreOptions, inputs: Inputs, reward: RubricReward, journal: Journal, backing: Backing, total: int
 ) -> Scored:
+    async def scorer(rollout: Rollout, rubric: Rubric) -> Reward:
+        given = await reward.ascore(rollout, rubric)
+        backing.check()
+        return given
+
     try:
         with progress(total, quiet=options.quiet) as step:
             return await score_units(
                 inputs,
                 journal,
-                reward.ascore,
+                scorer,
                 at_once=options.concurrency or AT_ONCE,
                 step=step,
-                by_model=options.judge != "none",
+                by_model=backing.model is not None,
+                apart=backing.exact,
                 on_stop=_say_stopping,
             )
     finally:
@@ -277,12 +296,19 @@ class _Finish:
     """The end of a run in which every response has an outcome: output, page, summary, exit code."""
 
     def __init__(
-        self, options: ScoreOptions, inputs: Inputs, journal: Journal, scored: Scored, reward: RubricReward
+        self,
+        options: ScoreOptions,
+        inputs: Inputs,
+        journal: Journal,
+        scored: Scored,
+        reward: RubricReward,
+        backing: Backing,
     ) -> None:
         self.options = options
         self.inputs = inputs
         self.journal = journal
         self.scored = scored
+        self.backing = backing
         self.channels = reward.channels
         self.settler = Settler(self._rewards, reward.aggregation, reward.channels)
 
@@ -292,7 +318,7 @@ class _Finish:
         if self.options.page is not None:
             self._write_page(self.options.page, tally)
         kept = self._close_journal()
-        print(table(tally.lines(time.monotonic() - began)))
+        print(table([*tally.lines(time.monotonic() - began), *self.backing.lines()]))
         print(f"\nwritten: {self.options.out}" + (f", {self.options.page}" if self.options.page else ""))
         missing = tally.rows - tally.scored
         if missing:
@@ -347,7 +373,7 @@ class _Finish:
         write_page(
             path,
             rows,
-            title=f"{self.options.data.name}, scored by {self.options.judge}",
+            title=f"{self.options.data.name}, scored by {self.backing.name}",
             figures=[Figure(label.strip(), value) for label, value in tally.lines()],
             left_out=max(0, tally.rows - self.options.page_rows),
         )

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from array import array
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
 
+from rubricate.chat import recording_scope
 from rubricate.cli.inputs import Unit
 from rubricate.cli.journal import Journal
 from rubricate.cli.progress import Step, no_step
-from rubricate.cli.records import reward_record
+from rubricate.cli.records import journal_record
 from rubricate.data.records import Rollout
 from rubricate.errors import ConfigError
 from rubricate.rubrics import Rubric
-from rubricate.types import FailureCause, FailureKind, Reward
+from rubricate.types import FailureCause, FailureKind, Reward, fingerprint
 
 __all__ = ["Scored", "Scorer", "score_units", "worth_retrying"]
 
@@ -55,6 +57,7 @@ async def score_units(
     at_once: int,
     step: Step = no_step,
     by_model: bool = True,
+    apart: bool = False,
     on_stop: Callable[[], None] = lambda: None,
 ) -> Scored:
     """Score every unit that the journal does not hold yet, `at_once` at a time, and commit each as it is done.
@@ -68,11 +71,13 @@ async def score_units(
         at_once: responses in work at the same time.
         step: told of each finished response, those found in the journal included.
         by_model: a model takes part. Without one, what failed fails again, so nothing is marked for another try.
+        apart: rows with equal content are told apart by their order, at about 100 bytes a row: which of them got
+            which answers matters to a recording.
         on_stop: called when the run is cancelled, before the calls in flight are waited for.
 
     Raises ConfigError when the judge refuses every request from the first on.
     """
-    run = _Run(journal, step, by_model)
+    run = _Run(journal, step, by_model, apart)
     ready: asyncio.Queue[asyncio.Task[Reward]] = asyncio.Queue()
     working: dict[asyncio.Task[Reward], _Work] = {}
     try:
@@ -83,7 +88,7 @@ async def score_units(
                 work = await run.next_work(source)
                 more = work is not None
                 if work is not None:
-                    task = asyncio.create_task(scorer(work.unit.rollout, work.unit.rubric))
+                    task = asyncio.create_task(_scored(scorer, work))
                     working[task] = work
                     task.add_done_callback(ready.put_nowait)
             if working:
@@ -106,21 +111,27 @@ class _Work:
     replaces: int | None
 
 
+async def _scored(scorer: Scorer, work: _Work) -> Reward:
+    with recording_scope(work.key):
+        return await scorer(work.unit.rollout, work.unit.rubric)
+
+
 class _Run:
     """What a run knows of the responses so far."""
 
-    def __init__(self, journal: Journal, step: Step, by_model: bool) -> None:
+    def __init__(self, journal: Journal, step: Step, by_model: bool, apart: bool) -> None:
         self.scored = Scored(array("q"))
         self._journal = journal
         self._step = step
         self._by_model = by_model
         self._refused = 0 if by_model else -1
+        self._seen: Counter[str] | None = Counter() if apart else None
 
     async def next_work(self, source: Iterator[Unit]) -> _Work | None:
         """The next unit that is not in the journal; those that are get their place on the way."""
         for count, unit in enumerate(source, start=1):
             self.scored.places.append(-1)
-            key = unit.key
+            key = self._key(unit)
             found = self._journal.take(key)
             if found is None or found[1]:
                 return _Work(unit, key, found[0] if found else None)
@@ -130,10 +141,18 @@ class _Run:
                 await asyncio.sleep(0)  # answers that came meanwhile are read
         return None
 
+    def _key(self, unit: Unit) -> str:
+        key = unit.key
+        if self._seen is None:
+            return key
+        before = self._seen[key]
+        self._seen[key] += 1
+        return fingerprint([key, before]) if before else key
+
     def commit(self, work: _Work, reward: Reward) -> None:
         """Put a reward into the journal."""
         self._check_refusals(reward)
-        record = reward_record(work.unit.rollout, work.unit.line, reward)
+        record = journal_record(work.unit.rollout, work.unit.line, reward)
         again = self._by_model and worth_retrying(reward)
         place = self._journal.append(work.key, record, retry=again, replaces=work.replaces)
         self.scored.to_retry += again

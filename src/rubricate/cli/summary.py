@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -82,6 +83,7 @@ class Tally:
     reward: Mean = field(default_factory=Mean)
     channels: dict[str, Mean] = field(default_factory=dict[str, Mean])
     usage: Usage = Usage()
+    latencies: array[float] = field(default_factory=lambda: array("d"))
 
     def add(self, reward: Reward, cluster: object) -> None:
         """Take a reward in; rewards of a cluster (a prompt) come one after another."""
@@ -91,6 +93,7 @@ class Tally:
         self.failed_verdicts += sum(verdict.failure is not None for verdict in reward.verdicts)
         self.vetoes.update(reward.vetoed_by)
         self.usage += reward.usage
+        self.latencies.append(reward.latency)
         if reward.value is None:
             name = _name(reward.failure)
             self.unscored[name] += 1
@@ -105,7 +108,7 @@ class Tally:
                 mean.add(value, cluster)
 
     def lines(self, seconds: float | None = None) -> list[tuple[str, str]]:
-        """Label and value of each line of the summary."""
+        """Label and value of each line of the summary; what the clock says only with `seconds`."""
         lines = [("responses", str(self.rows)), ("scored", str(self.scored))]
         if self.rows > self.scored:
             lines.append(("unscored", str(self.rows - self.scored)))
@@ -147,7 +150,16 @@ class Tally:
             lines.append(("cost", f"{used.cost:.4f}"))
         if seconds is not None:
             lines.append(("seconds", f"{seconds:.1f}"))
+            lines += self._waits()
         return lines
+
+    def _waits(self) -> list[tuple[str, str]]:
+        """Median and 95th percentile of the seconds that a response took (nearest rank)."""
+        waits = sorted(self.latencies)
+        if not waits:
+            return []
+        ranks = {"  a response, median": 50, "  a response, 95th percentile": 95}
+        return [(label, f"{waits[math.ceil(len(waits) * rank / 100) - 1]:.3f}") for label, rank in ranks.items()]
 
 
 _LAST = "the last error was: "

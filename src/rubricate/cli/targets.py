@@ -9,7 +9,7 @@ from rubricate.cli.journal import journal_path
 from rubricate.cli.records import check_parquet
 from rubricate.errors import ConfigError
 
-__all__ = ["check_page", "check_target", "exists_already"]
+__all__ = ["check_page", "check_record", "check_target", "exists_already"]
 
 
 def check_target(out: Path, *, data: Path, rubric: Path | None, overwrite: bool) -> None:
@@ -47,6 +47,34 @@ def check_page(page: Path, *, out: Path, data: Path, rubric: Path | None) -> Non
         "the journal of the run": journal_path(out),
     }
     _check_apart(page, "--page", others)
+
+
+def check_record(record: Path, others: dict[str, Path | None], *, out: Path, overwrite: bool) -> None:
+    """Check the file of the recording, which holds the whole run or is of no use.
+
+    Args:
+        record: the recording.
+        others: files that it must not be, by their roles.
+        out: the output file; with a journal beside it the run goes on, and the recording with it.
+        overwrite: it may be there already, without a journal too.
+
+    Raises ConfigError.
+    """
+    _check_place(record, "--record")
+    _check_apart(
+        record, "--record", {**others, "the output file": out, "the journal of the run": journal_path(out)}
+    )
+    begun = record.exists() and record.stat().st_size > 0
+    if overwrite or begun == journal_path(out).exists():
+        return
+    if begun:
+        raise ConfigError(
+            f"{record} exists already", hint="use --restart to record anew and replace it, or another --record"
+        )
+    raise ConfigError(
+        f"{journal_path(out)} holds rows of a run that was not recorded in {record}",
+        hint="use --restart to score and record them all, or leave --record out",
+    )
 
 
 def _check_place(path: Path, option: str) -> None:

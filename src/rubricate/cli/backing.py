@@ -1,0 +1,121 @@
+"""The model behind a scoring run: limits, answer cache, recording or replay, and what ends the run early."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rubricate.chat import AnswerCache, ChatModel, Limited, Limiter, Recording, ReplayModel, connect
+from rubricate.errors import ConfigError
+
+__all__ = ["Backing", "Bounds", "connect_judge"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """Bounds that the command's options set, None where they leave it to the back end."""
+
+    concurrency: int | None = None
+    rpm: float | None = None
+    tpm: float | None = None
+    token_budget: int | None = None
+    budget: float | None = None
+    prices: tuple[float, float] | None = None
+
+
+@dataclass(slots=True)
+class Backing:
+    """A judge's model with what stands around it.
+
+    Attributes:
+        model: the model to judge with, None where code alone decides.
+        cache, recording: set by `keep`.
+    """
+
+    model: ChatModel | None = None
+    cache: AnswerCache | None = None
+    recording: Recording | None = None
+
+    @property
+    def name(self) -> str:
+        """The model's name; a replay has that of the recorded model."""
+        return "none" if self.model is None else self.model.name
+
+    @property
+    def replay(self) -> ReplayModel | None:
+        """The model, where it is a replay."""
+        return self.model if isinstance(self.model, ReplayModel) else None
+
+    @property
+    def default_mode(self) -> str:
+        """How to judge where nobody says: by log-probability for local models, which reason badly."""
+        return "logprob" if self.name.startswith("local:") else "reasoned"
+
+    @property
+    def exact(self) -> bool:
+        """Whether rows with equal content must be told apart, because what became of each is recorded."""
+        return self.recording is not None or self.replay is not None
+
+    def keep(self, *, cache: str | None, record: Path | None, restart: bool) -> None:
+        """Put the answer cache ("" for the default place) and the recording in front of the model, opened.
+
+        Raises ConfigError, FormatError where one of them cannot be used.
+        """
+        if self.model is None:
+            return
+        if cache is not None:
+            self.cache = AnswerCache(cache or None)
+            self.model = connect(self.model, cache=self.cache)
+            self.cache.open()
+        if record is not None:
+            self.recording = Recording(record, restart=restart)
+            self.recording.open()
+            self.model = connect(self.model, record=self.recording)
+
+    def check(self) -> None:
+        """Raises ConfigError for what must end the run: answers that cannot be kept, or that were not recorded."""
+        for keeper in (self.cache, self.recording):
+            if keeper is not None and keeper.failure is not None:
+                raise keeper.failure
+        if self.replay is not None and (lacking := self.replay.lacking) is not None:
+            raise ConfigError(lacking.message, hint=lacking.hint)
+
+    def lines(self) -> Sequence[tuple[str, str]]:
+        """Lines for the summary."""
+        if self.cache is None:
+            return []
+        stats = self.cache.stats
+        found = stats.hits + stats.shared
+        lines = [("answers from the cache", f"{found} of {found + stats.misses}")]
+        if stats.dropped:
+            lines.append(("  not kept, as it was locked", str(stats.dropped)))
+        return lines
+
+
+def connect_judge(judge: str, bounds: Bounds) -> Backing:
+    """The model of that name within these bounds; no model for `none`. Nothing is loaded, opened or asked.
+
+    Raises ConfigError, MissingExtraError.
+    """
+    if judge == "none":
+        return Backing()
+    if bounds.budget is not None and not any(bounds.prices or ()):
+        raise ConfigError(
+            "--budget needs prices", hint="give --prices P,C: money for a million prompt and completion tokens"
+        )
+    model = connect(judge)
+    prompt_price, completion_price = bounds.prices or (0.0, 0.0)
+    given = {
+        "concurrency": bounds.concurrency,
+        "requests_per_minute": bounds.rpm,
+        "tokens_per_minute": bounds.tpm,
+        "max_tokens_total": bounds.token_budget,
+        "max_cost": bounds.budget,
+        "prompt_price": prompt_price or None,
+        "completion_price": completion_price or None,
+    }
+    changed = {key: value for key, value in given.items() if value is not None}
+    if changed and isinstance(model, Limited):
+        model = Limited(model.model, Limiter(replace(model.limiter.limits, **changed)))
+    return Backing(model)
