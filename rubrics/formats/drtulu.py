@@ -35,18 +35,14 @@ from rubricate.rubrics.formats.tulu import (
     Dialect,
     Entry,
     build_criteria,
-    close_cell,
-    filled,
-    looks_like_payload,
-    open_cell,
     parse_list,
     payload_losses,
     read_rubrics,
-    verifier_names,
     weighted_entries,
     write_items,
     write_rubrics,
 )
+from rubricate.rubrics.formats.tulucell import close_cell, filled, looks_like_payload, open_cell, verifier_names
 from rubricate.rubrics.rubric import Rubric
 
 __all__ = ["FORMAT"]

@@ -23,15 +23,12 @@ from rubricate.rubrics.formats.tulu import (
     ITEM_FIELDS,
     Dialect,
     build_criteria,
-    close_cell,
-    filled,
-    open_cell,
     parse_list,
     payload_losses,
     read_rubrics,
-    verifier_names,
     write_rubrics,
 )
+from rubricate.rubrics.formats.tulucell import close_cell, filled, open_cell, verifier_names
 from rubricate.rubrics.rubric import Rubric
 
 __all__ = ["FORMAT"]

@@ -6,14 +6,10 @@ penalty. `rubrics_types` ("persistent", "evolving") become the criteria's tags.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rubricate.data.jsontext import parse_json
-from rubricate.data.values import walk
-from rubricate.errors import FormatError
-from rubricate.narrow import as_array, as_object
+from rubricate.narrow import as_array
 from rubricate.rubrics.criterion import Criterion, Importance, Level, OrdinalScale, Polarity
 from rubricate.rubrics.formats.base import Place
 from rubricate.rubrics.formats.common import (
@@ -37,18 +33,12 @@ from rubricate.rubrics.rubric import Rubric
 __all__ = [
     "ITEM_FIELDS",
     "TERNARY",
-    "Cell",
     "Dialect",
     "Entry",
     "build_criteria",
-    "close_cell",
-    "filled",
-    "looks_like_payload",
-    "open_cell",
     "parse_list",
     "payload_losses",
     "read_rubrics",
-    "verifier_names",
     "weighted_entries",
     "without_ids",
     "write_items",
@@ -67,14 +57,6 @@ TERNARY = OrdinalScale(
 ITEM_FIELDS = ("description", "weight")
 _TITLES = {"description": "title", "rubric_item": "type", "Ingredient": "Handle"}
 """The names of an entry's text, in the order they are looked for, each with the name of the title beside it."""
-
-_STYLES: Mapping[str, tuple[bool, tuple[str, str]]] = {
-    "json": (True, (", ", ": ")),
-    "utf8": (False, (", ", ": ")),
-    "compact": (True, (",", ":")),
-    "compact_utf8": (False, (",", ":")),
-}
-"""Ways to write JSON text: whether other characters than ASCII are escaped, and the separators."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,120 +267,3 @@ def payload_losses(rubric: Rubric, held: Sequence[str] = ()) -> list[str]:
         *([f"scale, which is 0, 1, 2 here ({', '.join(scales[:5])})"] if scales else []),
         *([f"tags, unless each has one ({', '.join(tagged[:5])})"] if tagged and _tags(rubric) is None else []),
     ]
-
-
-# The cell
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """The object in a `ground_truth` column, where it stands, and the marks that say how it was written."""
-
-    payload: Item
-    where: Place
-    marks: dict[str, object]
-
-    def check_numbers(self) -> None:
-        """Raise FormatError for a number that is none, once the weights have been named better."""
-        for path, problem in walk(self.payload):
-            raise self.where.at(*path).error(f"the value {problem}")
-
-
-def verifier_names(record: Item) -> list[str]:
-    """The verifiers that the column `dataset` names, in lower case, as open-instruct compares them."""
-    value = record.get("dataset")
-    names = [value] if isinstance(value, str) else as_array(value) or ()
-    return [name.lower() if isinstance(name, str) else "" for name in names]
-
-
-def looks_like_payload(value: object) -> bool:
-    """Whether a cell, or one of a list of cells, holds rubrics, as an object or as JSON text."""
-    for part in as_array(value) or [value]:
-        fields = as_object(part)
-        if fields is not None and {"rubrics", "Answer Critical"} & fields.keys():
-            return True
-        if isinstance(part, str) and part.lstrip()[:1] == "{" and _names_rubrics(part):
-            return True
-    return False
-
-
-def _names_rubrics(text: str) -> bool:
-    return '"rubrics"' in text or '"Answer Critical"' in text
-
-
-def open_cell(record: Item, place: Place, dialect: Dialect) -> Cell:
-    """The rubrics in `ground_truth`: an object, its JSON text, or a list with one of these in it.
-
-    Raises FormatError for anything else, with the path inside the text.
-    """
-    where = place.at("ground_truth")
-    if "ground_truth" not in record:
-        raise where.error("this field is missing", hint=f"fields here: {', '.join(record) or 'none'}")
-    value, marks = record["ground_truth"], dict[str, object]()
-    listed = as_array(value)
-    if listed is not None:
-        index = _pick(listed, verifier_names(record))
-        if index is None:
-            raise where.error("no rubrics in this list")
-        marks[dialect.mark("before")] = list(listed[:index])
-        marks[dialect.mark("after")] = list(listed[index + 1 :])
-        value, where = listed[index], where.at(index)
-    payload = as_object(_decoded(value, where) if isinstance(value, str) else value)
-    if payload is None:
-        raise where.error("expected an object with `rubrics`, or the JSON text of one")
-    for path, problem in walk(payload):
-        if "not a number" not in problem:
-            raise where.at(*path).error(f"the value {problem}")
-    return Cell(payload, where, marks | _style(value, payload, dialect))
-
-
-def _pick(cells: Sequence[object], names: Sequence[str]) -> int | None:
-    found = [index for index, part in enumerate(cells) if part is not None and looks_like_payload([part])]
-    named = [index for index, name in enumerate(names[: len(cells)]) if name == "rubric"]
-    return next(iter([*named, *found, *range(len(cells))]), None)
-
-
-def _decoded(text: str, where: Place) -> object:
-    try:
-        return parse_json(text, line=None, allow_nonfinite=True)
-    except FormatError as error:
-        raise where.error(f"the text is no JSON that can be read: {error.detail}", hint=error.hint) from None
-
-
-def _style(value: object, payload: Item, dialect: Dialect) -> dict[str, object]:
-    """The mark that gives the same text again: a style, or the text itself where no style does."""
-    if not isinstance(value, str):
-        return {dialect.mark("style"): "object"}
-    style = next((name for name in _STYLES if _encoded(payload, name) == value), None)
-    if style is None:
-        return {dialect.mark("cell"): value}
-    return {} if style == "json" else {dialect.mark("style"): style}
-
-
-def _encoded(payload: Item, style: str) -> str:
-    escaped, separators = _STYLES[style]
-    return json.dumps(payload, ensure_ascii=escaped, separators=separators)
-
-
-def filled(skeleton: Item, lists: Mapping[str, object]) -> dict[str, object]:
-    """A payload's skeleton, in which null stands for a list that was read, with the lists in their places."""
-    return {key: lists.get(key, part) for key, part in skeleton.items()} | dict(lists)
-
-
-def close_cell(payload: dict[str, object], metadata: Item, dialect: Dialect) -> object:
-    """The cell of a payload, written as the marks in the metadata say; JSON text where they say nothing."""
-    style, text = metadata.get(dialect.mark("style")), metadata.get(dialect.mark("cell"))
-    cell: object = payload
-    if isinstance(text, str) and _same(text, payload):
-        cell = text
-    elif style != "object":
-        cell = _encoded(payload, style if isinstance(style, str) and style in _STYLES else "json")
-    before, after = (as_array(metadata.get(dialect.mark(side))) for side in ("before", "after"))
-    return cell if before is None else [*before, cell, *(after or ())]
-
-
-def _same(text: str, payload: dict[str, object]) -> bool:
-    try:
-        return parse_json(text, line=None) == payload
-    except FormatError:
-        return False
