@@ -29,7 +29,7 @@ from rubricate.rubrics.criterion import Criterion, Importance, Polarity
 from rubricate.rubrics.formats.base import Format, Options, Place
 from rubricate.rubrics.formats.common import build_rubric, holds_items, objects_at, record_id, with_id
 from rubricate.rubrics.formats.layout import arranged, check_reserved, order_mark
-from rubricate.rubrics.formats.losses import metadata_losses, rubric_losses, unmarked
+from rubricate.rubrics.formats.losses import metadata_losses, rubric_losses
 from rubricate.rubrics.formats.tulu import (
     ITEM_FIELDS,
     Dialect,
@@ -39,6 +39,7 @@ from rubricate.rubrics.formats.tulu import (
     payload_losses,
     read_rubrics,
     weighted_entries,
+    without_marks,
     write_items,
     write_rubrics,
 )
@@ -277,7 +278,7 @@ def _plain(rubric: Rubric) -> dict[str, object]:
 
 
 def _assembled(rubric: Rubric, lists: dict[str, object]) -> dict[str, object]:
-    metadata = unmarked(rubric.metadata, _DIALECT.prefix)
+    metadata = without_marks(rubric.metadata)
     skeleton = _skeleton(rubric)
     if skeleton is not None:
         cell = close_cell(filled(skeleton, lists), rubric.metadata, _DIALECT)

@@ -7,7 +7,7 @@ case, is laxer than DR Tulu's code: the text is `description`, `rubric_item` or 
 missing counts 1. Judged 0, 1 or 2; a negative weight is a penalty.
 
 Rows of DR Tulu's data look the same and say "general_rubric", which open-instruct is told to remap: these are
-`drtulu`. A `dataset` that is there already is written as it is.
+`drtulu`. Named, this format reads them too, and leaves the name of their verifier; other rubrics get "rubric".
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rubricate.narrow import as_array, as_object
 from rubricate.rubrics.formats.base import Format, Options, Place
 from rubricate.rubrics.formats.common import build_rubric, record_id, with_id
 from rubricate.rubrics.formats.layout import arranged, check_reserved, order_mark
-from rubricate.rubrics.formats.losses import metadata_losses, rubric_losses, unmarked
+from rubricate.rubrics.formats.losses import metadata_losses, rubric_losses
 from rubricate.rubrics.formats.tulu import (
     ITEM_FIELDS,
     Dialect,
@@ -26,6 +26,7 @@ from rubricate.rubrics.formats.tulu import (
     parse_list,
     payload_losses,
     read_rubrics,
+    without_marks,
     write_rubrics,
 )
 from rubricate.rubrics.formats.tulucell import close_cell, filled, open_cell, verifier_names
@@ -36,6 +37,7 @@ __all__ = ["FORMAT"]
 _VERIFIER = "rubric"
 _DIALECT = Dialect("openinstruct", default=1.0)
 _PAYLOAD = _DIALECT.mark("ground_truth")
+_OTHER = _DIALECT.mark("other")  # the row is another verifier's, and was read by this format's name
 _LISTS = ("rubrics", "rubrics_types")
 
 
@@ -66,35 +68,46 @@ def _parse(value: object, place: Place, options: Options) -> Rubric:
     criteria = build_criteria(read_rubrics(cell.payload, cell.where, _DIALECT), _DIALECT)
     cell.check_numbers()
     rubric_id, metadata = record_id({key: part for key, part in record.items() if key != "ground_truth"}, "id")
+    marks: dict[str, object] = {}
     if metadata.get("dataset") == _VERIFIER:
         del metadata["dataset"]  # written for every row that has none
+    elif "dataset" in metadata and not _is_record(record):
+        marks[_OTHER] = True
     last = [] if "dataset" in metadata else ["dataset"]
     usual = [*(["id"] if rubric_id else []), *metadata, "ground_truth", *last]
     skeleton = {key: None if key in _LISTS else part for key, part in cell.payload.items()}
     plain = dict[str, object]({"query": _query(metadata), "rubrics": None})
     plain |= {"rubrics_types": None} if any(criterion.tags for criterion in criteria) else {}
-    marks = {} if list(skeleton.items()) == list(plain.items()) else {_PAYLOAD: skeleton}
-    marks = marks | cell.marks | order_mark(_DIALECT.order, record, usual)
+    marks |= {} if list(skeleton.items()) == list(plain.items()) else {_PAYLOAD: skeleton}
+    marks |= cell.marks | order_mark(_DIALECT.order, record, usual)
     return build_rubric(cell.where, criteria, rubric_id=rubric_id, metadata=metadata | marks)
 
 
 def _dump(rubric: Rubric, place: Place) -> dict[str, object]:
-    metadata = unmarked(rubric.metadata, _DIALECT.prefix)
+    metadata = without_marks(rubric.metadata)
     skeleton = as_object(rubric.metadata.get(_PAYLOAD)) or {"query": _query(metadata), "rubrics": None}
     cell = close_cell(filled(skeleton, write_rubrics(rubric, _DIALECT)), rubric.metadata, _DIALECT)
     record = with_id(rubric, "id", {key: part for key, part in metadata.items() if key != "ground_truth"})
     record["ground_truth"] = cell
     order = as_array(rubric.metadata.get(_DIALECT.order))
+    if _foreign(rubric):
+        record["dataset"] = _VERIFIER
     if "dataset" not in record and (order is None or "dataset" in order):
         record["dataset"] = _VERIFIER
     return arranged(record, order)
+
+
+def _foreign(rubric: Rubric) -> bool:
+    """Whether the metadata names verifiers, none of which is this one, though the row is to be this one's."""
+    metadata = rubric.metadata
+    return "dataset" in metadata and _VERIFIER not in verifier_names(metadata) and _OTHER not in metadata
 
 
 def _losses(rubric: Rubric) -> list[str]:
     return [
         *payload_losses(rubric),
         *rubric_losses(rubric, ()),
-        *metadata_losses(rubric, {"ground_truth"}, ITEM_FIELDS),
+        *metadata_losses(rubric, {"ground_truth"} | ({"dataset"} if _foreign(rubric) else set()), ITEM_FIELDS),
     ]
 
 

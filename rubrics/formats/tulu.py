@@ -27,7 +27,7 @@ from rubricate.rubrics.formats.common import (
     written_ids,
 )
 from rubricate.rubrics.formats.layout import arranged, check_reserved, item_order, order_mark
-from rubricate.rubrics.formats.losses import criterion_losses, signed_losses, unmarked
+from rubricate.rubrics.formats.losses import criterion_losses, signed_losses
 from rubricate.rubrics.rubric import Rubric
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "read_rubrics",
     "weighted_entries",
     "without_ids",
+    "without_marks",
     "write_items",
     "write_rubrics",
 ]
@@ -55,6 +56,7 @@ TERNARY = OrdinalScale(
 """The scale of both systems, 0 to 2; scores are 0, 0.5 and 1. The descriptions are ours: their prompts say none."""
 
 ITEM_FIELDS = ("description", "weight")
+_PREFIXES = ("drtulu:", "openinstruct:")
 _TITLES = {"description": "title", "rubric_item": "type", "Ingredient": "Handle"}
 """The names of an entry's text, in the order they are looked for, each with the name of the title beside it."""
 
@@ -236,6 +238,11 @@ def write_items(
     return [_write_item(criterion, names[criterion.id], dialect, weighted) for criterion in criteria]
 
 
+def without_marks(metadata: Item) -> dict[str, object]:
+    """Metadata without either format's notes to itself: one's rows are read by the other."""
+    return {key: part for key, part in metadata.items() if not key.startswith(_PREFIXES)}
+
+
 def _written_key(criterion: Criterion, dialect: Dialect) -> str:
     key = criterion.metadata.get(dialect.mark("text"))
     return key if isinstance(key, str) and key in _TITLES else "description"
@@ -252,7 +259,7 @@ def _write_item(criterion: Criterion, name: object, dialect: Dialect, weighted: 
     item[_written_key(criterion, dialect)] = criterion.text
     if weighted and not (metadata.get(dialect.mark("unweighted")) and weight == dialect.default):
         item["weight"] = float(weight) if metadata.get(dialect.mark("float")) else weight
-    extra = unmarked(metadata, dialect.prefix)
+    extra = without_marks(metadata)
     item |= {key: part for key, part in extra.items() if key not in (*item, "id", "weight")}
     return arranged(item, metadata.get(dialect.order))
 

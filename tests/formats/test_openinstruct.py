@@ -27,6 +27,9 @@ ROW: dict[str, object] = {
     "ground_truth": json.dumps(PAYLOAD),
     "dataset": "rubric",
 }
+WHOLE = json.dumps(PAYLOAD).replace("1.0", "1")
+"""As written by a format that does not know that a number had a decimal point."""
+
 MIXED: list[object] = [
     {"rubric_item": "Names the leaf's pigment.", "type": "Pigment"},
     {"Ingredient": "Say where the oxygen goes.", "Handle": "Oxygen", "Specifics": []},
@@ -167,6 +170,18 @@ def test_named_it_reads_a_row_of_another_verifier_and_keeps_its_name() -> None:
     assert dump_rubrics(parse_rubric(bare, format="openinstruct"), "openinstruct") == [bare]
     with pytest.raises(FormatError, match="ground_truth"):
         parse_rubric({"messages": []}, format="openinstruct")
+
+
+def test_rows_of_dr_tulu_become_rows_of_this_verifier(tmp_path: Path) -> None:
+    source, target, back = (tmp_path / name for name in ("a.jsonl", "b.jsonl", "c.jsonl"))
+    source.write_text(json.dumps(ROW | {"dataset": "general_rubric", "source": "s"}) + "\n")
+    with pytest.raises(FormatError, match=r"metadata\.dataset of the rubric"):
+        convert(source, target, to_format="openinstruct")
+    convert(source, target, to_format="openinstruct", lossy=True)
+    assert json.loads(target.read_text()) == ROW | {"ground_truth": WHOLE, "source": "s"}
+    found = convert(target, back, to_format="drtulu")
+    assert found.read_as == "openinstruct"
+    assert load_rubrics(back).rubrics[0].fingerprint == load_rubrics(source).rubrics[0].fingerprint
 
 
 def test_a_bare_list_can_be_named() -> None:
