@@ -99,6 +99,7 @@ def run_score(options: ScoreOptions) -> int:
     """
     for name in options.imports:
         import_code(name)
+    _check_kept(options)
     backing = connect_judge(options.judge, options.bounds)
     options = replace(options, mode=options.mode or backing.default_mode)
     aggregation = _aggregation(options)
@@ -145,6 +146,14 @@ def run_score(options: ScoreOptions) -> int:
                 hint="run the same command again: rows that are the same are not scored again",
             )
         return _Finish(options, inputs, journal, scored, reward, backing).run(began)
+
+
+def _check_kept(options: ScoreOptions) -> None:
+    """Raises ConfigError where there is nothing to keep or record."""
+    if options.judge == "none" and (options.cache is not None or options.record is not None):
+        raise ConfigError("with --judge none there are no answers to keep", hint="leave --cache and --record out")
+    if options.judge.startswith("replay:") and options.cache is not None:
+        raise ConfigError("a replay takes no cache: it gives what was recorded", hint="leave --cache out")
 
 
 def _aggregation(options: ScoreOptions) -> Aggregation:
@@ -195,10 +204,6 @@ def _check_targets(options: ScoreOptions) -> None:
             "the file with the rubric": options.rubric,
         }
         check_record(options.record, others, out=options.out, overwrite=overwrite)
-    if options.judge == "none" and (options.cache is not None or options.record is not None):
-        raise ConfigError("with --judge none there are no answers to keep", hint="leave --cache and --record out")
-    if options.judge.startswith("replay:") and options.cache is not None:
-        raise ConfigError("a replay takes no cache: it gives what was recorded", hint="leave --cache out")
 
 
 def _stamp(data: Path) -> tuple[int, int, int] | None:
