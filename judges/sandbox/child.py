@@ -23,10 +23,10 @@ from rubricate.judges.sandbox.seccomp import FilterError, install, self_test
 __all__ = ["main"]
 
 _OUTPUT = 1
-_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .,:;_'+-*/()[]<>=")
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .,:;_'\"+-*/()[]<>=")
 _EXCEPTIONS = {
-    kind: name
-    for name, kind in vars(builtins).items()
+    kind: kind.__name__
+    for kind in vars(builtins).values()
     if isinstance(kind, type) and issubclass(kind, BaseException)
 }
 

@@ -45,15 +45,15 @@ def _usual() -> int:
 _pool = _Pool(_usual())
 
 
-def limit_processes(count: int) -> None:
-    """At most so many sandbox processes at a time, in this process. The default is one a core, from 2 to 8.
+def limit_processes(count: int | None) -> None:
+    """At most so many sandbox processes at a time, in this process. The default, None, is one a core, from 2 to 8.
 
     Checks that run or wait already keep the bound they had. Raises ConfigError for less than 1.
     """
     global _pool
-    if count < 1:
+    if count is not None and count < 1:
         raise ConfigError(f"{count} sandbox processes are no bound", hint="use 1 or more")
-    old, _pool = _pool, _Pool(count)
+    old, _pool = _pool, _Pool(count or _usual())
     old.threads.shutdown(wait=False)
 
 

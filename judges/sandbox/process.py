@@ -137,7 +137,7 @@ def _unsupported(reason: str) -> CheckResult:
 
 
 @lru_cache(maxsize=1)
-def _boot_code() -> str:
+def boot_code() -> str:
     spec = importlib.util.find_spec("RestrictedPython")
     if spec is None or spec.origin is None:
         raise MissingExtraError("RestrictedPython", extra="sandbox")
@@ -154,12 +154,12 @@ def _start() -> subprocess.Popen[bytes]:
     # -S -s -P and an environment of our own are what -I does, but for the hash seed: -I would ignore it, and the
     # order of sets would change a check from one run to the next.
     return subprocess.Popen(
-        [sys.executable, "-S", "-s", "-P", "-B", "-W", "ignore", "-c", _boot_code()],
+        [sys.executable, "-S", "-s", "-P", "-B", "-W", "ignore", "-c", boot_code()],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         cwd="/",
-        env={"PYTHONHASHSEED": "0", "PYTHONUTF8": "1"},
+        env={"PYTHONCOERCECLOCALE": "0", "PYTHONHASHSEED": "0", "PYTHONUTF8": "1"},
         close_fds=True,
         start_new_session=True,
         bufsize=0,

@@ -53,7 +53,7 @@ class CheckResult:
 
 
 _ANSWERS = "met|unmet|forbidden|source|memory|error|bad_result"
-_DETAIL = r"[A-Za-z0-9 .,:;_'+\-*/()\[\]<>=?]{0,160}"
+_DETAIL = r"""[A-Za-z0-9 .,:;_'"+\-*/()\[\]<>=?]{0,160}"""
 _MESSAGES = {
     CheckFailure.BAD_RESULT: "the check must return True or False, it returned {}",
     CheckFailure.ERROR: "the check raised {}",
