@@ -15,6 +15,7 @@ import os
 import sqlite3
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -144,7 +145,8 @@ class AnswerCache:
         self._touched: dict[str, None] = {}
         self._failure: ConfigError | None = None
         self._warned = False
-        self._stats = CacheStats()
+        self._counts: Counter[str] = Counter()
+        self._saved = Usage()
 
     def __repr__(self) -> str:
         return f"AnswerCache({str(self.path)!r})"
@@ -160,7 +162,7 @@ class AnswerCache:
     def stats(self) -> CacheStats:
         """Hits, misses and the like of this object."""
         with self._lock:
-            return self._stats
+            return CacheStats(**self._counts, saved=self._saved)
 
     @property
     def failure(self) -> ConfigError | None:
@@ -170,11 +172,7 @@ class AnswerCache:
     def count(self, **more: int) -> None:
         """Add to the counters of `stats`."""
         with self._lock:
-            self._stats = replace(self._stats, **{name: getattr(self._stats, name) + n for name, n in more.items()})
-
-    def _count_saved(self, usage: Usage) -> None:
-        with self._lock:
-            self._stats = replace(self._stats, saved=self._stats.saved + usage)
+            self._counts.update(more)
 
     def _current(self) -> _Open:
         if self._pid != os.getpid():  # a fork has copied the lock in whatever state it was in
@@ -225,14 +223,16 @@ class AnswerCache:
         if answers:
             with self._lock:
                 self._touched.update(dict.fromkeys(answers))
-            self._count_saved(sum((answer.usage for answer in answers.values()), Usage()))
+                for answer in answers.values():
+                    self._saved += answer.usage
             if len(self._touched) >= TOUCHED:
                 self._schedule([])
         return {key: replace(answer, usage=Usage()) for key, answer in answers.items()}
 
     def share(self, answer: Completion) -> Completion:
         """The answer for one who did not pay for it."""
-        self._count_saved(answer.usage)
+        with self._lock:
+            self._saved += answer.usage
         self.count(shared=1)
         return replace(answer, usage=Usage())
 

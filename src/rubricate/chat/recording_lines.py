@@ -94,7 +94,11 @@ def _usage(value: object) -> Usage:
 
 
 def _token_of(value: object) -> TokenLogprob:
-    token, logprob, *more = _parts(value)
+    match value:  # most of what is read, by far
+        case [str() as text, float() as number]:
+            return TokenLogprob(text, number)
+        case _:
+            token, logprob, *more = _parts(value)
     top = [_parts(pair) for pair in (_parts(more[0], 0) if more else ())]
     return TokenLogprob(str(token), _float(logprob), tuple((str(pair[0]), _float(pair[1])) for pair in top))
 
