@@ -2,8 +2,8 @@
 
 Run: python benchmarks/linting.py [--shared DIR] [--criteria 20000]
 
-Flags are counted a rule for each 100 criteria. The bound is on criteria with a warning or an error that is not in
-the list of verified findings below; every other flag counts as false, right or wrong.
+Flags are counted a rule for each 100 criteria. The bound is on warnings and errors that are not in the list of
+verified findings below: each of them counts as false, right or wrong.
 """
 
 from __future__ import annotations
@@ -30,59 +30,53 @@ from rubricate.rubrics.linting import Finding, lint, rules  # noqa: E402
 
 SHARED = Path(os.environ.get("RUBRICATE_SHARED", ROOT.parent / "shared" / "data"))
 BOUND = 2.0
-"""Criteria with an unverified warning or error, for each 100: at most so many."""
+"""Unverified warnings and errors for each 100 criteria: at most so many."""
 
 VERIFIED = {
-    "C506": "the leaf says TODO, mostly `TODO: confirm with the author`; rubric_self-composing-policies",
-    "D101": "two leaves of one group have the same text, so that it counts twice",
-    "D105": "two nodes of one tree have the same id",
+    ("PaperBench", "C506"): (12, "the leaf says TODO, mostly `confirm with the author`; self-composing-policies"),
+    ("PaperBench", "D101"): (11, "two leaves of one group have the same text, so that it counts twice"),
+    ("PaperBench", "D105"): (6, "two nodes of one tree have the same id"),
 }
-"""Rules of which every flag on these two data sets was looked at and is a fault of the rubric, with the reason."""
+"""Flags that were looked at one by one and are faults of the rubric: how many, and why. What is
+beyond that is false."""
 
 
 def planted() -> None:
     """How many planted faults are found, for each rule, and what is found where there is nothing."""
     counts = Counter(one.code for one in PLANTED)
-    hits = Counter(one.code for one in PLANTED if found(one))
     missed = [one.code for one in PLANTED if not found(one)]
-    print(
-        f"planted faults: {hits.total()} of {counts.total()} found, of {len(counts)} rules; missed: {missed or 'none'}"
-    )
+    said = f"{counts.total() - len(missed)} of {counts.total()} found, of {len(counts)} rules"
+    print(f"planted faults: {said}; missed: {', '.join(missed) or 'none'}")
     false = sum(len(linted(record, name)) for name, record in CLEAN)
-    print(
-        f"rubrics without fault: {false} findings in {len(CLEAN)} rubrics of {len({name for name, _ in CLEAN})} formats"
-    )
+    formats = {name for name, _ in CLEAN}
+    print(f"rubrics without fault: {false} findings in {len(CLEAN)} rubrics of {len(formats)} formats")
 
 
 def flags(name: str, files: Sequence[Path]) -> bool:
     """Print flags a rule; whether the bound holds."""
     read = [load_rubrics(path) for path in files]
     size = sum(len(rubric) for imported in read for rubric in imported.rubrics)
-    found = [
-        (at, finding) for at, imported in enumerate(read) for finding in lint(imported, verifiers=verifier_fault)
-    ]
-    loud = {_criterion(at, finding) for at, finding in found if finding.severity.rank}
-    false = {
-        _criterion(at, finding) for at, finding in found if finding.severity.rank and finding.code not in VERIFIED
-    }
+    found = [finding for imported in read for finding in lint(imported, verifiers=verifier_fault)]
+    loud = Counter(finding.code for finding in found if finding.severity.rank)
+    false = sum(max(0, count - _verified(name, code)) for code, count in loud.items())
     print(f"\n{name}: {size:,} criteria in {sum(len(one.rubrics) for one in read)} rubrics")
-    _print_rules([finding for _, finding in found], size)
-    print(f"criteria with a warning or an error: {100 * len(loud) / size:.2f} of 100 (verified ones included)")
-    holds = 100 * len(false) / size <= BOUND
-    print(f"not verified: {100 * len(false) / size:.2f} of 100; bound {BOUND:g}: {'holds' if holds else 'BROKEN'}")
+    _print_rules(name, found, size)
+    print(f"warnings and errors: {100 * loud.total() / size:.2f} for each 100 criteria (verified ones included)")
+    holds = 100 * false / size <= BOUND
+    print(f"not verified: {100 * false / size:.2f} for each 100; bound {BOUND:g}: {'holds' if holds else 'BROKEN'}")
     _print_flat(read, size)
     return holds
 
 
-def _criterion(at: int, finding: Finding) -> tuple[object, ...]:
-    return at, finding.index, finding.criterion_ids[:1]
+def _verified(name: str, code: str) -> int:
+    return VERIFIED.get((name, code), (0, ""))[0]
 
 
-def _print_rules(found: Sequence[Finding], size: int) -> None:
+def _print_rules(name: str, found: Sequence[Finding], size: int) -> None:
     counts = Counter((finding.code, finding.severity) for finding in found)
     names = {one.code: one.name for one in rules()}
     rows = [
-        (f"{code} {names[code]}", severity, count, f"{100 * count / size:.2f}", "yes" if code in VERIFIED else "")
+        (f"{code} {names[code]}", severity, count, f"{100 * count / size:.2f}", _verified(name, code) or "")
         for (code, severity), count in sorted(counts.items())
     ]
     print(table(("rule", "severity", "flags", "per 100", "verified"), rows or [("none", "", 0, "0.00", "")]))
@@ -91,7 +85,7 @@ def _print_rules(found: Sequence[Finding], size: int) -> None:
 def _print_flat(read: Sequence[Imported], size: int) -> None:
     """The same texts as binary criteria of flat rubrics, where no described level or group makes a flag an info.
 
-    What the trees' groups keep apart is then compared, and repeats, so that family D is left out.
+    What the trees' groups keep apart is then compared, and repeats, so that family D is left out, and C506, whose flags are verified.
     """
     flat = [
         rubric.model_copy(
@@ -100,7 +94,7 @@ def _print_flat(read: Sequence[Imported], size: int) -> None:
         for imported in read
         for rubric in imported.rubrics
     ]
-    loud = Counter(f.code for f in lint(flat, ignore=["D"]) if f.severity.rank and f.code not in VERIFIED)
+    loud = Counter(f.code for f in lint(flat, ignore=["D", "C506"]) if f.severity.rank)
     listed = ", ".join(f"{code} {100 * count / size:.2f}" for code, count in sorted(loud.items())) or "none"
     print(f"as flat binary criteria, warnings and errors for each 100: {listed}")
 
@@ -129,10 +123,10 @@ def _random(size: int, vocabulary: int, seed: int) -> Rubric:
         "".join(shared.choices("abcdefghijklmnopqrstuvwxyz", k=shared.randint(4, 10))) for _ in range(vocabulary)
     ]
     verbs = ("mentions", "explains", "states", "includes")
-    texts = (
+    texts = [
         f"The response {draw.choice(verbs)} the {' '.join(draw.choices(words, k=draw.randint(8, 20)))}."
         for _ in range(size)
-    )
+    ]
     return Rubric(criteria=tuple(Criterion(id=f"c{at}", text=text) for at, text in enumerate(texts)))
 
 

@@ -22,7 +22,8 @@ _VERBS = (
     "select match cover "
     "establish examine explore differentiate integrate mitigate modify optimize resolve retrieve "
     "search simulate track "
-    "update validate verify visualize note recognize recognise infer deduce reason compile report state capture"
+    "update validate construct formulate celebrate comply execute articulate trace detect arrange "
+    "verify visualize note recognize recognise infer deduce reason compile report state capture"
 ).split()
 
 
@@ -42,7 +43,10 @@ _NOUNS = frozenset(
 )
 _BASE = "|".join(verb for verb in _VERBS if verb not in _NOUNS)
 _FINITE = "|".join(_third(verb) for verb in _VERBS)
-_ADVERB = r"(?:(?:also|then|further|finally|either|clearly|\w+ly|does not|do not|should|must|not)\s+){0,3}"
+_ADVERB = (
+    r"(?:(?:also|then|further|finally|either|\w+ly(?:\s+and(?=\s+\w+ly\b))?|"
+    r"does not|do not|should|must|not)\s+){0,3}"
+)
 _JOIN = r"(?:,?\s+(?:and|but|while|as well as|plus)(?:\s+also)?,?\s+|\s*;\s+(?:and\s+)?|,\s+)"
 _STATES = "written|presented|formatted|organi[sz]ed|structured|limited|signed|free"
 _OTHER = rf"(?:is|are|has)\s+(?=(?:\w+ly\s+)?(?:{_STATES})\b)"
@@ -81,7 +85,9 @@ _SUBJECT = re.compile(
     r"\W*((?:the|this)\s+(?:response|answer|model|assistant|output|text|reply|summary|essay|email|letter))\s+", re.I
 )
 
-_QUESTION = re.compile(r"\W*((?:does|do|did|should|will|can)\s+(?:the|this)\s+\w+)\s+", re.I)
+_QUESTION = re.compile(
+    r"\W*((?:does|do|did|should|will|can)\s+(?:the|this)\s+(?:given\s+|provided\s+)?\w+)\s+", re.I
+)
 _BARE = re.compile(rf"{_ADVERB}(?:{_FINITE}|is|are|has)\b", re.I)
 _BARE_BASE = re.compile(rf"{_ADVERB}(?:{_BASE}|use|apply|present|state|list)\b", re.I)
 
@@ -141,6 +147,7 @@ def _joins(sentence: str) -> list[tuple[int, int]]:
     begin = 0
     for match in found:
         first = (_DONE if match.re is _DONE_JOIN else verb).search(sentence, begin, match.start())
+        first = first or (_QUESTION.match(sentence) if asking and not begin else None)
         if first is None or (_is_comma(match) and match.start() > last_joined):
             continue
         between = sentence[first.end() : match.start()]
