@@ -55,3 +55,29 @@ def test_bad_input(write: Write, run: Run, arguments: tuple[str, ...], says: str
     assert result.exit_code == 2
     assert says in result.stderr
     assert not Path("o.jsonl").exists()
+
+
+def test_options_of_the_format_are_given_by_name(write: Write, run: Run, tmp_path: Path) -> None:
+    source, target = write("rar.jsonl", RAR), tmp_path / "native.json"
+    assert run("convert", source, target, "-o", "weights=paper").exit_code == 0
+    criteria = json.loads(target.read_text(encoding="utf-8"))["criteria"]
+    assert [criterion.get("weight", 1.0) for criterion in criteria] == [1.0, 0.9]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("weights", "'weights' is not NAME=VALUE"),
+        ("weights=", "'weights=' is not NAME=VALUE"),
+        ("weight=paper", "no format has an option 'weight'"),
+        ("lossy=1", "no format has an option 'lossy'"),
+        ("weights=papers", "no value 'papers'"),
+        ("response_type=x", "the format 'rar' has no option 'response_type'"),
+    ],
+)
+def test_wrong_options_are_refused(given: str, said: str, write: Write, run: Run, tmp_path: Path) -> None:
+    target = tmp_path / "native.json"
+    result = run("convert", write("rar.jsonl", RAR), target, "--option", given)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert not target.exists()

@@ -10,6 +10,8 @@ import typer
 from rubricate.cli import options as opt
 from rubricate.cli.cache_command import BareCache, cache_app
 from rubricate.cli.convert_command import convert
+from rubricate.cli.doctor_command import doctor
+from rubricate.cli.lint_command import lint
 from rubricate.cli.reporting import reported
 
 __all__ = ["app"]
@@ -125,7 +127,6 @@ def score(
         raise typer.Exit(run_score(chosen))
 
 
-@app.command()
 def demo(
     out: opt.Folder = Path("out"),
     judge: opt.DemoJudge = "local:smollm2",
@@ -139,5 +140,6 @@ def demo(
         run_demo(out, None if no_model else judge)
 
 
-app.command()(convert)
+for _command in (convert, lint, doctor, demo):
+    app.command()(_command)
 app.add_typer(cache_app, name="cache")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 from rubricate.cli.summary import counted
 from rubricate.errors import ConfigError, FormatError
-from rubricate.rubrics.formats import convert, formats
+from rubricate.rubrics.formats import convert, formats, get_format
 
 __all__ = ["run_convert"]
 
@@ -16,12 +17,17 @@ SHOWN = 5
 """Notes of a kind that are shown; the rest are counted."""
 
 
-def run_convert(source: Path, target: Path, read_as: str, write_as: str, *, lossy: bool) -> None:
+def run_convert(
+    source: Path, target: Path, read_as: str, write_as: str, *, lossy: bool, options: Mapping[str, str]
+) -> None:
     """Convert a file and print notes. Raises FormatError and ConfigError as `rubricate.rubrics.formats.convert`."""
     if target.exists() and source.exists() and target.samefile(source):
         raise ConfigError(f"{target} is the file to be read", hint="choose another target")
+    known = {name for form in formats() for name in get_format(form).options}
+    for name in options.keys() - known:
+        raise ConfigError(f"no format has an option {name!r}", hint=f"options: {', '.join(sorted(known))}")
     try:
-        done = convert(source, target, from_format=read_as, to_format=write_as, lossy=lossy)
+        done = convert(source, target, from_format=read_as, to_format=write_as, lossy=lossy, **options)
     except FormatError as error:
         if "lossy=True" in error.hint:
             error.hint = "--lossy leaves them out, with a note; the native format holds everything"

@@ -13,6 +13,7 @@ def convert(
     target: opt.Target,
     read_as: opt.ReadAs = "auto",
     write_as: opt.WriteAs = "native",
+    option: opt.FormatOptions = None,
     lossy: opt.Lossy = False,
     debug: opt.Debug = False,
 ) -> None:
@@ -23,4 +24,4 @@ def convert(
     with reported(debug):
         from rubricate.cli.conversion import run_convert
 
-        run_convert(source, target, read_as, write_as, lossy=lossy)
+        run_convert(source, target, read_as, write_as, lossy=lossy, options=opt.read_format_options(option or ()))

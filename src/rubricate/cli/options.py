@@ -23,6 +23,7 @@ __all__ = [
     "DemoJudge",
     "DryRun",
     "Folder",
+    "FormatOptions",
     "Imports",
     "Judge",
     "JudgeMode",
@@ -56,6 +57,7 @@ __all__ = [
     "WeightDefault",
     "WriteAs",
     "read_columns",
+    "read_format_options",
     "read_per_call",
     "read_prices",
 ]
@@ -207,6 +209,15 @@ WriteAs = Annotated[
         "--to", metavar="FORMAT", help="Format of TARGET: native, rar, healthbench, paperbench, prometheus."
     ),
 ]
+FormatOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        "-o",
+        metavar="NAME=VALUE",
+        help="An option of the format that is read, such as weights=paper for rar. May be repeated.",
+    ),
+]
 Lossy = Annotated[bool, typer.Option("--lossy", help="Leave out what the target format cannot hold.")]
 
 Folder = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the page and the records.")]
@@ -216,12 +227,21 @@ NoModel = Annotated[bool, typer.Option("--no-model", help="Verifiers alone, with
 
 def read_columns(values: Sequence[str]) -> dict[str, str]:
     """`--column` options as role and column. Raises ConfigError for what is not ROLE=NAME."""
+    return _pairs(values, "--column", "ROLE=NAME", "prompt=question")
+
+
+def read_format_options(values: Sequence[str]) -> dict[str, str]:
+    """`--option` of formats as name and value. Raises ConfigError for what is not NAME=VALUE."""
+    return _pairs(values, "--option", "NAME=VALUE", "weights=paper")
+
+
+def _pairs(values: Sequence[str], option: str, form: str, example: str) -> dict[str, str]:
     pairs: dict[str, str] = {}
     for value in values:
-        role, equals, column = value.partition("=")
-        if not equals or not role or not column:
-            raise ConfigError(f"--column {value!r} is not ROLE=NAME", hint="as in --column prompt=question")
-        pairs[role] = column
+        name, equals, given = value.partition("=")
+        if not equals or not name or not given:
+            raise ConfigError(f"{option} {value!r} is not {form}", hint=f"as in {option} {example}")
+        pairs[name] = given
     return pairs
 
 
