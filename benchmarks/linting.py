@@ -37,8 +37,7 @@ VERIFIED = {
     ("PaperBench", "D101"): (11, "two leaves of one group have the same text, so that it counts twice"),
     ("PaperBench", "D105"): (6, "two nodes of one tree have the same id"),
 }
-"""Flags that were looked at one by one and are faults of the rubric: how many, and why. What is
-beyond that is false."""
+"""Flags that were looked at one by one and are faults of the rubric: how many, and why."""
 
 
 def planted() -> None:
@@ -85,7 +84,8 @@ def _print_rules(name: str, found: Sequence[Finding], size: int) -> None:
 def _print_flat(read: Sequence[Imported], size: int) -> None:
     """The same texts as binary criteria of flat rubrics, where no described level or group makes a flag an info.
 
-    What the trees' groups keep apart is then compared, and repeats, so that family D is left out, and C506, whose flags are verified.
+    What the trees' groups keep apart is then compared, and repeats, so that family D is left out; so is C506, whose
+    flags are verified.
     """
     flat = [
         rubric.model_copy(
