@@ -81,6 +81,10 @@ class Backing:
         if self.replay is not None and (lacking := self.replay.lacking) is not None:
             raise ConfigError(lacking.message, hint=lacking.hint)
 
+    def warnings(self) -> Sequence[str]:
+        """What is amiss although the run is complete."""
+        return [] if self.cache is None or self.cache.failure is None else [self.cache.failure.message]
+
     def lines(self) -> Sequence[tuple[str, str]]:
         """Lines for the summary."""
         if self.cache is None:

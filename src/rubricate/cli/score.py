@@ -273,8 +273,10 @@ async def _score(
     options: ScoreOptions, inputs: Inputs, reward: RubricReward, journal: Journal, backing: Backing, total: int
 ) -> Scored:
     async def scorer(rollout: Rollout, rubric: Rubric) -> Reward:
-        given = await reward.ascore(rollout, rubric)
         backing.check()
+        given = await reward.ascore(rollout, rubric)
+        if given.value is None or any(verdict.failure for verdict in given.verdicts):
+            backing.check()  # what was judged in full was paid for, and is kept
         return given
 
     try:
@@ -323,6 +325,8 @@ class _Finish:
         if self.options.page is not None:
             self._write_page(self.options.page, tally)
         kept = self._close_journal()
+        for line in self.backing.warnings():
+            print(f"warning: {line}", file=sys.stderr)
         print(table([*tally.lines(time.monotonic() - began), *self.backing.lines()]))
         print(f"\nwritten: {self.options.out}" + (f", {self.options.page}" if self.options.page else ""))
         missing = tally.rows - tally.scored
