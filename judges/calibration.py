@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rubricate.data.io import write_json
+from rubricate.data.io import parse_json, write_json
 from rubricate.errors import ConfigError, FormatError
 from rubricate.judges.base import CriteriaJudge
 from rubricate.narrow import as_array, as_number, as_object
@@ -111,10 +111,10 @@ class Calibration:
         """Read what `save` wrote. Raises FormatError, naming the file."""
         source = os.fspath(path)
         try:
-            record: object = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
             raise FormatError(f"cannot be read: {error}", source=source) from None
-        return cls.from_record(record, source=source)
+        return cls.from_record(parse_json(text, source=source), source=source)
 
     def __str__(self) -> str:
         parts = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Unpack
@@ -11,6 +12,7 @@ from rubricate.chat.base import ChatModel, ChatRequest, Completion
 from rubricate.data.records import Rollout
 from rubricate.errors import AnswerError, ChatError, ConfigError, ParseError, RubricateError
 from rubricate.judges.base import ModelJudge, Shown, failure, failure_of
+from rubricate.judges.fewshot import Example, Examples, Prefix, Shots
 from rubricate.judges.reply import Answer, Question, question_of, read_reply, reply_schema
 from rubricate.prompts import Prompt, load_prompt
 from rubricate.rubrics import Criterion, Rubric
@@ -47,6 +49,7 @@ class CriterionJudge(ModelJudge):
             Turn it off for a prompt of your own that asks for another reply.
         temperature, seed: sampling parameters of the judge.
         sample: index of this judge among repeated ones, so that caches keep their answers apart.
+        examples: right verdicts to show it beforehand.
     """
 
     def __init__(
@@ -63,6 +66,7 @@ class CriterionJudge(ModelJudge):
         temperature: float = 0.0,
         seed: int | None = None,
         sample: int = 0,
+        examples: Examples | None = None,
         **shown: Unpack[Shown],
     ) -> None:
         super().__init__(model, prompt or load_prompt("criterion_judge"), **shown)
@@ -79,12 +83,17 @@ class CriterionJudge(ModelJudge):
         self.temperature = temperature
         self.seed = seed
         self.sample = sample
+        self.examples = examples
+        self._shots: Shots | None = None
+        if examples is not None:
+            self._shots = Shots(self, examples, item=self._example_item, reply=_example_reply)
 
     def identity(self) -> dict[str, object]:
         """Adds the options of this judge."""
         names = ("criteria_per_call", "max_attempts", "max_tokens", "tokens_per_criterion")
         names += ("json_schema", "closing_list", "temperature", "seed", "sample")
-        return super().identity() | {name: getattr(self, name) for name in names}
+        identity = super().identity() | {name: getattr(self, name) for name in names}
+        return identity | ({"examples": self.examples.fingerprint} if self.examples is not None else {})
 
     def check(self, rubric: Rubric) -> None:
         """Raises ConfigError for a criterion whose scale has a level that is called like "does not apply"."""
@@ -95,15 +104,16 @@ class CriterionJudge(ModelJudge):
         """One verdict a criterion, in order."""
         try:
             material = self.material(rollout)
-            shared = self.prompt.render("shared", material.values())
+            system = self._shots.system(rollout) if self._shots is not None else None
+            prefix = Prefix(self.prompt.render("shared", material.values()), system)
             batches = self._batches(criteria)
         except RubricateError as error:
             return self.fail_all(criteria, failure_of(error))
-        requests = [self._request(shared, batch) for batch in batches]
+        requests = [self._request(prefix, batch) for batch in batches]
         replies = await self.model.complete_many(requests) if requests else []
         rounds = [self._read(batch, reply, material.quoted) for batch, reply in zip(batches, replies, strict=True)]
         again = [
-            self._ask_again(shared, question, first.failures[question.label], material.quoted)
+            self._ask_again(prefix, question, first.failures[question.label], material.quoted)
             for batch, first in zip(batches, rounds, strict=True)
             for question in batch
             if question.label in first.failures
@@ -133,13 +143,19 @@ class CriterionJudge(ModelJudge):
         return batches
 
     def _request(
-        self, shared: str, batch: Sequence[Question], *, complaint: str = "", attempt: int = 0, longer: bool = False
+        self,
+        prefix: Prefix,
+        batch: Sequence[Question],
+        *,
+        complaint: str = "",
+        attempt: int = 0,
+        longer: bool = False,
     ) -> ChatRequest:
         item = self.prompt.render("item", {"criteria": batch, "complaint": complaint})
         tokens = self.max_tokens + self.tokens_per_criterion * (len(batch) - 1)
         constrain = self.json_schema and attempt == 0 and self.model.capabilities.json_schema
         return ChatRequest(
-            self.messages(shared, item),
+            prefix.messages(self, item),
             max_tokens=tokens * 3 if longer else tokens,
             temperature=self.temperature,
             seed=self.seed,
@@ -159,14 +175,14 @@ class CriterionJudge(ModelJudge):
             return _Round({}, {question.label: why for question in batch}, reply.usage)
         return _Round(answers, failures, reply.usage)
 
-    async def _ask_again(self, shared: str, question: Question, why: Failure, quoted: Sequence[str]) -> _Round:
+    async def _ask_again(self, prefix: Prefix, question: Question, why: Failure, quoted: Sequence[str]) -> _Round:
         """Ask for one criterion, alone, until it is answered, the attempts are used up, or asking is no use."""
         usage = Usage()
         for attempt in range(1, self.max_attempts):
             if not _worth_asking(why):
                 break
             longer = why.kind is FailureKind.LENGTH
-            request = self._request(shared, [question], complaint=_complaint(why), attempt=attempt, longer=longer)
+            request = self._request(prefix, [question], complaint=_complaint(why), attempt=attempt, longer=longer)
             (reply,) = await self.model.complete_many([request])
             read = self._read([question], reply, quoted)
             usage += read.usage
@@ -175,6 +191,10 @@ class CriterionJudge(ModelJudge):
             why = read.failures[question.label]
         return _Round({}, {question.label: why}, usage)
 
+    def _example_item(self, example: Example) -> str:
+        question = question_of(example.criterion, "C1")
+        return self.prompt.render("item", {"criteria": [question], "complaint": ""})
+
     def _verdict(self, criterion: Criterion, answer: Answer | None, why: Failure | None) -> Verdict:
         if answer is None:
             missing = why or failure(FailureKind.INCOMPLETE, "the judge gave no verdict on this criterion")
@@ -182,6 +202,15 @@ class CriterionJudge(ModelJudge):
         if answer.score is None:
             return Verdict.not_applicable(criterion.id, judge=self.name, reason=answer.reason)
         return Verdict(criterion.id, answer.score, raw=answer.raw, reason=answer.reason, judge=self.name)
+
+
+def _example_reply(example: Example) -> str:
+    """The reply that an example's verdict would have been."""
+    verdict = example.verdict
+    if isinstance(verdict, float) and verdict.is_integer():
+        verdict = int(verdict)
+    entry = {"id": "C1", "reason": example.reason, "verdict": verdict}
+    return json.dumps({"verdicts": [entry], "final": {"C1": verdict}}, ensure_ascii=False)
 
 
 def _worth_asking(why: Failure) -> bool:

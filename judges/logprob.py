@@ -11,6 +11,7 @@ from rubricate.chat.base import ChatModel, ChatRequest, Completion, Finish, Toke
 from rubricate.data.records import Rollout
 from rubricate.errors import ChatError, RubricateError
 from rubricate.judges.base import ModelJudge, Shown, failure, failure_of
+from rubricate.judges.fewshot import Example, Examples, Prefix, Shots, yes_or_no
 from rubricate.prompts import Prompt, load_prompt
 from rubricate.rubrics import BinaryScale, Criterion
 from rubricate.types import Failure, FailureKind, Judgement, Usage, Verdict
@@ -77,6 +78,7 @@ class LogprobJudge(ModelJudge):
         top_logprobs: alternatives to ask for; servers allow 20 as a rule.
         prefill: text that the answer begins with, where the back end can continue an answer. It draws a small
             model's probability onto the answers (measured with SmolLM2-135M: 16% outside instead of 60%).
+        examples: right verdicts to show it beforehand, on binary criteria without a condition.
     """
 
     def __init__(
@@ -87,30 +89,39 @@ class LogprobJudge(ModelJudge):
         max_outside: float = 0.5,
         top_logprobs: int = 20,
         prefill: str = "Answer:",
+        examples: Examples | None = None,
         **shown: Unpack[Shown],
     ) -> None:
         super().__init__(model, prompt or load_prompt("logprob_judge"), **shown)
         self.max_outside = max_outside
         self.top_logprobs = top_logprobs
         self.prefill = prefill
+        self.examples = examples
+        self._shots: Shots | None = None
+        if examples is not None:
+            for example in examples.pool:
+                yes_or_no(example)
+            self._shots = Shots(self, examples, item=self._example_item, reply=self._example_reply)
 
     def identity(self) -> dict[str, object]:
         """Adds the options of this judge."""
         names = ("max_outside", "top_logprobs", "prefill")
-        return super().identity() | {name: getattr(self, name) for name in names}
+        identity = super().identity() | {name: getattr(self, name) for name in names}
+        return identity | ({"examples": self.examples.fingerprint} if self.examples is not None else {})
 
     async def judge_criteria(self, rollout: Rollout, criteria: Sequence[Criterion]) -> Judgement:
         """One verdict a criterion, in order."""
         try:
             material = self.material(rollout)
-            shared = self.prompt.render("shared", material.values())
+            system = self._shots.system(rollout) if self._shots is not None else None
+            prefix = Prefix(self.prompt.render("shared", material.values()), system)
         except RubricateError as error:
             return self.fail_all(criteria, failure_of(error))
         asked = [criterion for criterion in criteria if isinstance(criterion.scale, BinaryScale)]
         questions = [("item", criterion.text) for criterion in asked]
         conditional = [criterion for criterion in asked if criterion.condition]
         questions += [("condition", criterion.condition or "") for criterion in conditional]
-        requests = [self._request(shared, block, text) for block, text in questions]
+        requests = [self._request(prefix, block, text) for block, text in questions]
         answers = await self.model.complete_many(requests) if requests else []
         met = {c.id: answer for c, answer in zip(asked, answers, strict=False)}
         applies = {c.id: answer for c, answer in zip(conditional, answers[len(asked) :], strict=True)}
@@ -118,10 +129,17 @@ class LogprobJudge(ModelJudge):
         verdicts = [self._verdict(c, met.get(c.id), applies.get(c.id)) for c in criteria]
         return Judgement(tuple(verdicts), usage=usage)
 
-    def _request(self, shared: str, block: str, text: str) -> ChatRequest:
-        messages = self.messages(shared, self.prompt.render(block, {"text": text}))
+    def _request(self, prefix: Prefix, block: str, text: str) -> ChatRequest:
+        messages = prefix.messages(self, self.prompt.render(block, {"text": text}))
         prefill = self.prefill if self.model.capabilities.prefill else ""
         return ChatRequest(messages, max_tokens=1, top_logprobs=self.top_logprobs, prefill=prefill)
+
+    def _example_item(self, example: Example) -> str:
+        return self.prompt.render("item", {"text": example.criterion.text})
+
+    def _example_reply(self, example: Example) -> str:
+        word = yes_or_no(example)
+        return f"{self.prefill} {word}" if self.prefill and self.model.capabilities.prefill else word
 
     def _verdict(
         self,
