@@ -60,6 +60,12 @@ def _local() -> Callable[..., ChatModel]:
     return load_local
 
 
+def _vllm() -> Callable[..., ChatModel]:
+    from rubricate.chat.vllm import load_vllm
+
+    return load_vllm
+
+
 def _mock() -> Callable[..., ChatModel]:
     from rubricate.chat.mock_names import load_mock
 
@@ -88,6 +94,7 @@ for _back_end in (
     BackEnd("http", _server, "http://localhost:8000/v1#model"),
     BackEnd("https", _server, "https://host/v1#model"),
     BackEnd("local", _local, "local:smollm2", _IN_PROCESS),
+    BackEnd("vllm", _vllm, "vllm:/DIR", _IN_PROCESS),
     BackEnd("mock", _mock, "mock:yes", Limits(concurrency=None, attempt_timeout=None)),
     BackEnd("replay", _replay, "replay:RUN.jsonl"),
 ):
@@ -113,9 +120,9 @@ def connect(
 
     Names are `openai:MODEL` (OPENAI_API_KEY and OPENAI_BASE_URL are read), `http://HOST:PORT/v1#MODEL` or https
     (without `#MODEL` the server is asked; RUBRICATE_API_KEY is read), `local:smollm2`, `local:/DIR`,
-    `local:/FILE.gguf`, `replay:/RECORDING.jsonl`, and `mock:yes`, `mock:no`, `mock:p=0.7`, `mock:/SCRIPT.jsonl`
-    among others. Options of the back end follow `?`, as in `local:/DIR?adapter=/LORA&dtype=float32`, or are given
-    as keywords.
+    `local:/FILE.gguf`, `vllm:/DIR` (vLLM without a server), `replay:/RECORDING.jsonl`, and `mock:yes`, `mock:no`,
+    `mock:p=0.7`, `mock:/SCRIPT.jsonl` among others. Options of the back end follow `?`, as in
+    `local:/DIR?adapter=/LORA&dtype=float32`, or are given as keywords.
 
     Args:
         name: the name, or a model, which is put behind a limiter unless it is behind one already.
