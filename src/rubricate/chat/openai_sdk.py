@@ -13,7 +13,7 @@ from rubricate.chat.base import Capabilities, ChatModel, ChatRequest, Completion
 from rubricate.chat.perloop import PerLoop
 from rubricate.chat.secret import Secret
 from rubricate.chat.timing import remaining
-from rubricate.chat.wire import Dialect, http_error, parse_completion, request_body
+from rubricate.chat.wire import Dialect, http_error, model_entries, parse_completion, request_body
 from rubricate.errors import ChatError, ConfigError, DeadlineError, MissingExtraError, RequestError, ServerError
 from rubricate.types import fingerprint
 
@@ -30,9 +30,10 @@ def is_reasoning_model(model: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Client:
-    """What the model needs of the SDK: post a body, and close."""
+    """What the model needs of the SDK: post a body, list the models, and close."""
 
     post: Callable[[Mapping[str, object]], Awaitable[object]]
+    models: Callable[[], Awaitable[object]]
     close: Callable[[], Awaitable[None]]
 
 
@@ -114,17 +115,21 @@ class OpenAIModel(ChatModel):
         )
 
     async def complete(self, request: ChatRequest) -> Completion:
+        body = request_body(request, self.model, self.dialect)
+        return parse_completion(await self._exchange(lambda client: client.post(body)), self.name)
+
+    async def listing(self) -> list[Mapping[str, object]]:
+        """What the host says of its models at `/models`, an entry a model; asked anew. Raises ChatError."""
+        return model_entries(await self._exchange(lambda client: client.models()))
+
+    async def _exchange(self, call: Callable[[_Client], Awaitable[object]]) -> object:
+        import openai
+
         left = remaining()
         if left is not None and left <= 0:
             raise DeadlineError("the deadline passed before the call could be sent", provider=self.name)
         late = left is not None and (self.timeout is None or left <= self.timeout)
-        body = request_body(request, self.model, self.dialect)
-        record = await self._post(body, left if late else self.timeout, late)
-        return parse_completion(record, self.name)
-
-    async def _post(self, body: Mapping[str, object], limit: float | None, late: bool) -> object:
-        import openai
-
+        limit = left if late else self.timeout
         if self._hosted and not self._secret.reveal():
             raise RequestError(
                 "there is no API key", provider=self.name, hint="set OPENAI_API_KEY, or give api_key"
@@ -132,7 +137,7 @@ class OpenAIModel(ChatModel):
         client = await self._clients.get()
         try:
             async with asyncio.timeout(limit):  # the SDK's own timeout is for each read apart
-                return await client.post(body)
+                return await call(client)
         except (TimeoutError, openai.APITimeoutError):
             message = "the deadline passed before the server answered" if late else f"no answer within {limit} s"
             kind = DeadlineError if late else ServerError
@@ -166,7 +171,11 @@ class OpenAIModel(ChatModel):
             reply: object = await sdk.post("/chat/completions", body=dict(body), cast_to=object)
             return reply
 
-        return _Client(post, sdk.close)
+        async def models() -> object:
+            reply: object = await sdk.get("/models", cast_to=object)
+            return reply
+
+        return _Client(post, models, sdk.close)
 
     async def aclose(self) -> None:
         await self._clients.aclose()

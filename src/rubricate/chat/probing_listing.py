@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from rubricate.chat.openai_sdk import OpenAIModel
 from rubricate.chat.probing_results import Finding, Sign
 from rubricate.chat.probing_subject import Subject
-from rubricate.chat.secret import Secret
 from rubricate.chat.server import ServerModel
-from rubricate.chat.timing import remaining
-from rubricate.errors import ServerError
-from rubricate.narrow import as_array, as_number, as_object
+from rubricate.narrow import as_number, as_object
 
 __all__ = ["context_of", "probe_served"]
 
@@ -29,8 +25,7 @@ async def probe_served(subject: Subject) -> Finding:
         context = raw.capabilities.context
         text = "no server" + (f"; context {context:,} tokens" if context else "")
         return Finding("served", Sign.YES, text, {"model": raw.name, "context": context})
-    url = raw.url if isinstance(raw, ServerModel) else raw.base_url
-    entries = await _list(f"{url}/models", vars(raw).get("_secret"), raw.name)
+    entries = await raw.listing()
     names = [name for entry in entries if isinstance(name := entry.get("id"), str)]
     wanted = raw.model or (names[0] if names else "")
     ours = next((entry for entry in entries if entry.get("id") == wanted), None)
@@ -53,27 +48,3 @@ def context_of(entry: Mapping[str, object]) -> int | None:
             if number is not None and number > 0:
                 return int(number)
     return None
-
-
-async def _list(url: str, secret: object, provider: str) -> list[Mapping[str, object]]:
-    from aiohttp import ClientError, ClientSession, ClientTimeout
-
-    key = secret.reveal() if isinstance(secret, Secret) else ""
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
-    try:
-        async with (
-            ClientSession(trust_env=url.startswith("https:")) as session,
-            session.get(
-                url, headers=headers, timeout=ClientTimeout(total=remaining()), allow_redirects=False
-            ) as reply,
-        ):
-            status, body = reply.status, await reply.read()
-    except (ClientError, TimeoutError) as error:
-        raise ServerError(f"no list of models: {error or type(error).__name__}", provider=provider) from None
-    if status != 200:
-        raise ServerError(f"no list of models: HTTP {status}", provider=provider, status=status)
-    try:
-        listing = as_object(json.loads(body)) or _NOTHING
-    except ValueError:
-        raise ServerError("the list of models is not JSON", provider=provider, status=status) from None
-    return [as_object(entry) or _NOTHING for entry in as_array(listing.get("data")) or ()]

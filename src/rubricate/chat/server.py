@@ -14,17 +14,14 @@ from rubricate.chat.base import Capabilities, ChatModel, ChatRequest, Completion
 from rubricate.chat.perloop import PerLoop
 from rubricate.chat.secret import Secret
 from rubricate.chat.timing import remaining
-from rubricate.chat.wire import Dialect, http_error, parse_completion, request_body
+from rubricate.chat.wire import Dialect, http_error, model_entries, parse_completion, request_body
 from rubricate.errors import ChatError, ConfigError, DeadlineError, RequestError, ServerError
-from rubricate.narrow import as_array, as_object
 from rubricate.types import fingerprint
 
 __all__ = ["KEY_VARIABLE", "ServerModel", "clean_url", "load_server"]
 
 # Not OPENAI_API_KEY: that key must not travel to whatever address a config file names.
 KEY_VARIABLE = "RUBRICATE_API_KEY"
-
-_NOTHING: Mapping[str, object] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,14 +144,16 @@ class ServerModel(ChatModel):
         async with (await self._clients.get()).asking:
             if self.model:
                 return self.model
-            listing = as_object(await self._exchange("/models", None)) or _NOTHING
-            entries = [as_object(entry) or _NOTHING for entry in as_array(listing.get("data")) or ()]
-            names = [name for entry in entries if isinstance(name := entry.get("id"), str)]
+            names = [name for entry in await self.listing() if isinstance(name := entry.get("id"), str)]
             if not names:
                 hint = "name the model in the address: http://host:port/v1#model"
                 raise RequestError("the server lists no model", provider=self.name, hint=hint)
             self.model = names[0]
         return self.model
+
+    async def listing(self) -> list[Mapping[str, object]]:
+        """What the server says of its models at `/models`, an entry a model; asked anew. Raises ChatError."""
+        return model_entries(await self._exchange("/models", None))
 
     async def _exchange(self, path: str, body: bytes | None) -> object:
         """Send one request and read its JSON reply. Raises ChatError for everything else."""

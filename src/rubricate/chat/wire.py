@@ -21,7 +21,7 @@ from rubricate.errors import (
 from rubricate.narrow import as_array, as_number, as_object
 from rubricate.types import Usage
 
-__all__ = ["Dialect", "http_error", "parse_completion", "parse_retry_after", "request_body"]
+__all__ = ["Dialect", "http_error", "model_entries", "parse_completion", "parse_retry_after", "request_body"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +191,13 @@ def _logprob(value: object) -> float:
     # Servers send null, -inf or -9999 for a token outside the sampling set.
     number = as_number(value)
     return -9999.0 if number is None else number
+
+
+def model_entries(record: object) -> list[Mapping[str, object]]:
+    """The entries of a reply to `GET /models`, none where it is no such reply."""
+    empty: Mapping[str, object] = {}
+    listing = as_object(record) or empty
+    return [as_object(entry) or empty for entry in as_array(listing.get("data")) or ()]
 
 
 _OVERFLOW = re.compile(
