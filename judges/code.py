@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from rubricate.data.records import Rollout
 from rubricate.errors import RubricateError, VerifierError
 from rubricate.judges.base import CriteriaJudge, failure, failure_of
-from rubricate.judges.verifiers import Check, Input, check_verifier, run_verifier
+from rubricate.judges.verifiers import Check, Input, check_verifier, run_verifier_async
 from rubricate.judges.view import View, get_view, name_of, prompt_text
 from rubricate.rubrics import Criterion, Rubric
 from rubricate.types import FailureKind, Judgement, Verdict, fingerprint
@@ -39,7 +40,8 @@ class VerifierJudge(CriteriaJudge):
         except RubricateError as error:
             return self.fail_all(criteria, failure_of(error))
         given = Input(response, prompt_text(rollout), rollout.reference, rollout.finish)
-        return Judgement(tuple(self._check(criterion, given) for criterion in criteria))
+        # Nearly all checks are over at once; those that wait for a process wait together.
+        return Judgement(tuple(await asyncio.gather(*(self._check(criterion, given) for criterion in criteria))))
 
     def check(self, rubric: Rubric) -> None:
         """Raises VerifierError, naming the criterion, for an unknown verifier or wrong arguments."""
@@ -51,14 +53,14 @@ class VerifierJudge(CriteriaJudge):
             except VerifierError as error:
                 raise VerifierError(f"criterion {criterion.id!r}: {error.message}", hint=error.hint) from error
 
-    def _check(self, criterion: Criterion, given: Input) -> Verdict:
+    async def _check(self, criterion: Criterion, given: Input) -> Verdict:
         spec = criterion.verifier
         if spec is None:
             why = failure(FailureKind.REQUEST, "this criterion has no verifier and there is no model to judge it")
             return Verdict.failed(criterion.id, why, judge=self.name)
         judge = f"verifier:{spec.name}"
         try:
-            check = run_verifier(spec.name, spec.args, given)
+            check = await run_verifier_async(spec.name, spec.args, given)
             score = _score(check)
         except RubricateError as error:
             return Verdict.failed(criterion.id, failure_of(error), judge=judge)

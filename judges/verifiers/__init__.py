@@ -3,6 +3,7 @@
 from rubricate.judges.verifiers import (
     citations,
     content,
+    generated,
     hygiene,
     jsondoc,
     length,
@@ -20,13 +21,14 @@ from rubricate.judges.verifiers.registry import (
     check_verifier,
     get_verifier,
     run_verifier,
+    run_verifier_async,
     verifier,
     verifier_names,
 )
 from rubricate.judges.verifiers.text import register_tokenizer
 
 # Imported for what they register.
-_BUILT_IN = (citations, content, hygiene, jsondoc, length, match, praise, selfeval, structure)
+_BUILT_IN = (citations, content, generated, hygiene, jsondoc, length, match, praise, selfeval, structure)
 
 __all__ = [
     "IFEVAL_INSTRUCTIONS",
@@ -39,6 +41,7 @@ __all__ = [
     "ifeval_check",
     "register_tokenizer",
     "run_verifier",
+    "run_verifier_async",
     "verifier",
     "verifier_names",
 ]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
@@ -20,6 +21,7 @@ __all__ = [
     "check_verifier",
     "get_verifier",
     "run_verifier",
+    "run_verifier_async",
     "verifier",
     "verifier_names",
 ]
@@ -92,19 +94,24 @@ class Verifier:
         args: class of its arguments.
         run: the function.
         doc: first line of the function's docstring.
+        run_async: the same check for an event loop, where running it takes long; None for all others.
     """
 
     name: str
     args: type[VerifierArgs]
     run: Callable[[Input, Any], Check | bool]
     doc: str
+    run_async: Callable[[Input, Any], Awaitable[Check | bool]] | None = None
 
 
 _REGISTRY: dict[str, Verifier] = {}
 
 
 def verifier(
-    name: str, args: type[ArgsT] = VerifierArgs
+    name: str,
+    args: type[ArgsT] = VerifierArgs,
+    *,
+    run_async: Callable[[Input, ArgsT], Awaitable[Check | bool]] | None = None,
 ) -> Callable[[Callable[[Input, ArgsT], Check | bool]], Callable[[Input, ArgsT], Check | bool]]:
     """Register a function as the verifier `name`; without `args` it takes no arguments.
 
@@ -118,6 +125,9 @@ def verifier(
         @verifier("signed_by", Sign)
         def signed_by(given: Input, args: Sign) -> Check:
             return Check(given.response.rstrip().endswith(args.name), f"looked for {args.name}")
+
+    A check that waits for something (a process of its own) would hold the judge's event loop: it gives `run_async`
+    for use there, which must find the same.
 
     Registering the same function again (a module reloaded, or imported under a second name) replaces it.
 
@@ -137,7 +147,7 @@ def verifier(
         known = _REGISTRY.get(name)
         if known is not None and _identity(known.run).isdisjoint(_identity(function)):
             raise ConfigError(f"a verifier named {name!r} exists already", hint="choose another name")
-        _REGISTRY[name] = Verifier(name, args, function, (inspect.getdoc(function) or "").split("\n")[0])
+        _REGISTRY[name] = Verifier(name, args, function, (inspect.getdoc(function) or "").split("\n")[0], run_async)
         return function
 
     return register
@@ -189,9 +199,26 @@ def run_verifier(name: str, args: Mapping[str, object], given: Input) -> Check:
     """
     found = get_verifier(name)
     typed = _validated(found, args)
-    try:
+    with _explained(name):
         # Typed functions return what they must; others may return anything.
-        result = cast("object", found.run(given, typed))
+        return _checked(name, cast("object", found.run(given, typed)))
+
+
+async def run_verifier_async(name: str, args: Mapping[str, object], given: Input) -> Check:
+    """Run a verifier from an event loop: one that takes long does not hold it. Raises as `run_verifier` does."""
+    found = get_verifier(name)
+    if found.run_async is None:
+        return run_verifier(name, args, given)
+    typed = _validated(found, args)
+    with _explained(name):
+        return _checked(name, cast("object", await found.run_async(given, typed)))
+
+
+@contextmanager
+def _explained(name: str) -> Generator[None, None, None]:
+    """Whatever a verifier raises, as a VerifierError that names it."""
+    try:
+        yield
     except VerifierError as error:
         if error.message.startswith(f"verifier {name!r}"):
             raise
@@ -203,6 +230,9 @@ def run_verifier(name: str, args: Mapping[str, object], given: Input) -> Check:
             f"verifier {name!r} broke: {type(error).__name__}: {error}",
             hint="this is a fault in the verifier, not in the response",
         ) from error
+
+
+def _checked(name: str, result: object) -> Check:
     if isinstance(result, Check):
         return result
     if isinstance(result, bool):

@@ -47,7 +47,8 @@ ARGUMENTS: dict[str, Mapping[str, object]] = {
     "startend:end_checker": {"end_phrase": "a"},
     "change_case:capital_word_frequency": {"capital_frequency": 1, "capital_relation": "at least"},
 }
-BUILT_IN = [name for name in verifier_names() if not name.startswith("test")]
+# `generated` starts a process for each text; tests/sandbox has it.
+BUILT_IN = [name for name in verifier_names() if not name.startswith("test") and name != "generated"]
 
 ODD = [
     "",
