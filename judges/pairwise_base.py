@@ -89,12 +89,14 @@ class SharedMaterial:
 
     Attributes:
         task, reference: fenced (or plain, for a judge that was trained without fences).
+        plain_task: the task without its fence.
         responses: the views of the rollouts, plain, in the caller's order.
         nonce: of all fences, "" for plain texts.
         overflows: place of a response that is too long, to why.
     """
 
     task: str
+    plain_task: str
     reference: str
     responses: tuple[str, ...]
     nonce: str
@@ -168,7 +170,13 @@ class GroupModelJudge:
         }
         shown = (fence("task", task, nonce), fence("reference", reference, nonce)) if nonce else (task, reference)
         return SharedMaterial(
-            shown[0], shown[1] if reference else "", responses, nonce, (*responses, task, reference), overflows
+            shown[0],
+            task,
+            shown[1] if reference else "",
+            responses,
+            nonce,
+            (*responses, task, reference),
+            overflows,
         )
 
     def shared_values(self, material: SharedMaterial, rubric: Rubric | None) -> dict[str, object]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from rubricate.comparisons import Comparison, GroupScores, Preferred, Ranking, Vote, ranks_of
+from rubricate.comparisons import Comparison, GroupScores, Order, Preferred, Ranking, Vote, ranks_of
 from rubricate.errors import ConfigError
 from rubricate.judges.base import failure
 from rubricate.types import Failure, FailureKind
@@ -70,7 +70,7 @@ def debiased(forward: float | None, reversed_: float | None) -> float | None:
     return None if forward is None or reversed_ is None else (forward + 1.0 - reversed_) / 2.0
 
 
-def settle(orders: Mapping[str, Sequence[Vote]], policy: Policy, min_votes: int = 1) -> Settled:
+def settle(orders: Mapping[Order, Sequence[Vote]], policy: Policy, min_votes: int = 1) -> Settled:
     """What the votes of one order, or of two, come to.
 
     Args:

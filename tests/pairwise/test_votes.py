@@ -34,7 +34,7 @@ def vote(order: Order, winner: Side, sample: int = 0) -> Vote:
     return Vote(order, sample, winner, None if winner else DOWN)
 
 
-def both(given: str, swapped: str) -> dict[str, list[Vote]]:
+def both(given: str, swapped: str) -> dict[Order, list[Vote]]:
     """Votes from letters: f, s, t, and x for a failed one."""
     sides: dict[str, Side] = {"f": "first", "s": "second", "t": "tie", "x": None}
     return {
@@ -92,7 +92,7 @@ votes = st.sampled_from(SIDES)
 def test_no_policy_favours_a_side_or_an_order(one: list[Side], two: list[Side], policy: Policy) -> None:
     swap: dict[Side, Side] = {"first": "second", "second": "first", "tie": "tie", None: None}
     plain = settle({"given": [vote("given", v) for v in one], "swapped": [vote("swapped", v) for v in two]}, policy)
-    turned = {
+    turned: dict[Order, list[Vote]] = {
         "given": [vote("given", swap[v]) for v in two],
         "swapped": [vote("swapped", swap[v]) for v in one],
     }
