@@ -151,7 +151,12 @@ def _joins(sentence: str) -> list[tuple[int, int]]:
         if first is None or (_is_comma(match) and match.start() > last_joined):
             continue
         between = sentence[first.end() : match.start()]
-        if len(between.split()) >= 2 and not _relative(between, match[0]) and not _SUBORDINATE.search(match[0]):
+        enough = 1 if first[0].lower() in ("is", "are") else 2
+        if (
+            len(between.split()) >= enough
+            and not _relative(between, match[0])
+            and not _SUBORDINATE.search(match[0])
+        ):
             joiner = _JOINER.match(match[0])
             cuts.append((match.start(), match.start() + (joiner.end() if joiner else 0)))
             begin = cuts[-1][1]

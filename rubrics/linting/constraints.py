@@ -162,7 +162,8 @@ LANGUAGES = {
 """Names of languages and their ISO 639-1 codes."""
 
 _LANGUAGE = re.compile(
-    r"\b(?:written|responds?|answers?|answered|repl(?:y|ies)|entirely|solely|only|fully|completely|is|be)\s+in\s+"
+    r"\b(?:written|responds?|answers?|answered|repl(?:y|ies)|given|provided|produced|entirely|solely|only|fully|"
+    r"completely|is|be)\s+in\s+"
     rf"(?P<language>{'|'.join(LANGUAGES)})\b(?!\s+(?:style|cuisine|[a-z]+ation))",
     re.I,
 )

@@ -15,7 +15,11 @@ __all__: list[str] = []
 _SUBJECT = r"\W*(?:(?:the |this )?(?:response|answer|model|assistant|output|reply|text|it)\s+)?"
 _GOOD = re.compile(
     _SUBJECT + r"(?:should not|shouldn't|must not|mustn't|may not|never\b|is free (?:of|from)|contains? no\b|"
-    r"(?:correctly|accurately|properly|successfully|appropriately|safely|politely)\s+[a-z]+s\b)",
+    r"(?:correctly|accurately|properly|successfully|appropriately|safely|politely)\s+[a-z]+s\b|"
+    r"(?:provides?|gives?|contains?|offers?|includes?)\s+(?:an?\s+|the\s+)?(?:accurate|correct|complete|helpful|"
+    r"appropriate|polite|thorough|valid)\s|"
+    r"(?:does not|doesn't|do not)\s+(?:contain|include|use|make|invent|reveal|encourage|promote)\s+(?:\w+\s+){0,2}?"
+    r"(?:offensive|harmful|errors?|mistakes?|jargon|hallucinat\w+|misleading|toxic|hate|slurs?|false|incorrect)\b)",
     re.I,
 )
 _ERROR = re.compile(
@@ -24,6 +28,8 @@ _ERROR = re.compile(
     r"(?:contains?|includes?|makes?|has|introduces?)\s+(?:an?\s+|any\s+|some\s+|many\s+|several\s+|serious\s+)*"
     r"(?:(?:factual|grammatical|spelling|logical|calculation|major|obvious|clear|incorrect|false|misleading)\s+)+"
     r"(?:errors?|mistakes?|claims?|statements?|information|facts?|inaccurac(?:y|ies)|fallac(?:y|ies))|"
+    r"(?:contains?|includes?|makes?|gives?|provides?|offers?|states?)\s+(?:an?\s+|any\s+|some\s+)?"
+    r"(?:hallucinated|fabricated|invented|made-up|incorrect|wrong|false|misleading|inaccurate)\s+\w+|"
     r"(?:contains?|includes?|makes?|has)\s+(?:errors|mistakes|inaccuracies|hallucinations)|"
     r"is (?:incorrect|wrong|misleading|inaccurate|rude|off[- ]topic|incoherent|offensive|harmful))",
     re.I,

@@ -14,11 +14,12 @@ _THING = (
     r"(?:criteri(?:on|a)|rubric items?|rubric points?|checklist items?|requirements?|items?|rules?|conditions?)"
 )
 _OTHER = re.compile(
-    rf"\b(?:the|this|that|these|those|any|all|of)\s+(?:\w+\s+){{0,2}}?"
-    rf"(?:above|previous|preceding|prior|earlier|next|subsequent|other|aforementioned)\s+(?:\w+\s+)?{_THING}\b"
-    rf"|\b(?:the|all)\s+{_THING}\s+(?:above|below|before|listed above|listed below|mentioned above)\b"
-    r"|\b(?:criterion|criteria|rubric item|checklist item)\s*(?:#|no\.?|number)?\s*(?:\d+|"
-    r"[A-H]\b(?!-)|one|two|three|four|five)\b"
+    rf"\b(?:the|this|that|these|those|any|all|of)\s+(?:above|aforementioned)\s+(?:\w+\s+)?{_THING}\b"
+    r"|\b(?:the|this|that|these|those|any|all|of)\s+(?:previous|preceding|prior|earlier|next|subsequent|other)\s+"
+    r"(?:criteri(?:on|a)|requirements?|rubric items?|checklist items?)\b"
+    rf"|\b{_THING}\s+(?:(?:listed|mentioned|stated|given|described)\s+)?(?:above|below)\b(?!\s+(?:the|a|an|\d))"
+    r"|\b(?:criterion|criteria|rubric item|checklist item)\s*(?:#|no\.?|number)?\s*"
+    r"(?:\d+|one|two|three|four|five)\b"
     r"|\bsame as (?:criterion|item|rule|requirement|#|no\.?|number)\s*#?\d*"
     r"|\b(?:see|cf\.?|as in|as per|per|from|like)\s+(?:item|rule|requirement|criterion|#)\s*#?\d+\b"
     r"|\b(?:if|when|provided|given)\s+(?:the )?(?:previous|preceding|above|first|last)\s+(?:one|criterion|item)\b",
@@ -28,16 +29,16 @@ _ABOVE = re.compile(
     r"\b(?:(?:as|also|same as|like)\s+(?:(?:mentioned|described|stated|listed|noted|given|defined|explained)\s+)?"
     r"(?:above|below|before|previously|earlier)(?!\s+(?:the|a|an|all|average|\d))"
     r"|aforementioned|aforesaid|the (?:above|former|latter)[- ]?(?:mentioned)?(?=\s*[.,;:)]|\s*$|"
-    r"\s+(?:is|are|holds?|"
-    r"appl(?:y|ies)|points?|steps?|facts?|errors?|topics?|elements?|aspects?|items?|things?|names?)\b)"
-    r"|(?:mentioned|described|listed|stated) (?:above|below)|ditto|idem)(?!\w)",
+    r"\s+(?:is|are|holds?|appl(?:y|ies)|points?|steps?|facts?|errors?|topics?|elements?|aspects?|items?|things?|"
+    r"names?)\b)|(?:mentioned|described|listed|stated|noted) (?:above|below|earlier|previously)(?=\s*[.,;:)]|\s*$)"
+    r"|the \w+ (?:above|below)(?=\s*[.,;:)]|\s*$|\s+(?:is|are|was|were|has|have)\b)|ditto|idem)(?!\w)",
     re.I,
 )
 _PRONOUN = re.compile(
     r"\W*(?:(?:also|and|but|furthermore|moreover|additionally|in addition|then)\b,?\s+)?"
     r"(?:(?:this|that|these|those|they|he|she|its|their|his|her)\s+(?:is|are|was|were|has|have|must|"
     r"should|also|\w+s)\b"
-    r"|(?:and|but|also|furthermore|moreover|additionally|otherwise|likewise)\b,?\s+\w+)",
+    r"|it\s+also\b|(?:and|but|also|furthermore|moreover|additionally|otherwise|likewise)\b,?\s+\w+)",
     re.I,
 )
 _OWN = re.compile(

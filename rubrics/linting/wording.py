@@ -19,7 +19,7 @@ VAGUE = frozenset(
     "adequate adequately "
     "proper properly reasonable reasonably sufficient sufficiently effective effectively well well-written "
     "well-structured well-organized engaging interesting helpful useful relevant clear clearly "
-    "meaningful insightful "
+    "meaningful insightful deep "
     "thoughtful compelling satisfactory decent fine acceptable optimal ideal nicely better best strong solid "
     "professional comprehensive thorough impressive elegant fluent natural coherent overall general generally "
     "somewhat fairly quite very really highly high various nuanced".split()
@@ -29,7 +29,8 @@ VAGUE = frozenset(
 _FILLER = frozenset(
     "response answer reply output text written style way manner level should must overall user "
     "prompt question task "
-    "request content information details detail reader audience fashion degree extent enough etc".split()
+    "request content information details detail reader audience fashion degree extent enough "
+    "etc understanding topic subject".split()
 )
 _OPEN_END = re.compile(
     r"\b(?:etc\b\.?|and so on|and so forth|and the like|among others|or similar|or something)", re.I
@@ -61,7 +62,9 @@ _FLATTERY = re.compile(
     r"|\b(?:tells?|assur\w+|convinc\w+|persuad\w+)\s+(?:the\s+)?(?:user|judge|grader|evaluator|"
     r"reader)\s+(?:\w+\s+){0,3}(?:that\s+)?"
     r"(?:(?:the|this|its)\s+(?:response|answer)\s+(?:is|meets|satisf\w+|follows|fulfil\w+|deserves)|"
-    r"(?:it|they) (?:is|are) (?:right|correct|great))"
+    r"(?:it|they) (?:is|are) (?:right|correct|great)|(?:their|his|her|the) (?:question|request|idea) is \w+)"
+    r"|\bclaims to be (?:\w+\s+){0,2}(?:best|perfect|correct|complete|excellent|ideal)\b"
+    r"|\bstatement that (?:it|the (?:response|answer)) (?:meets|satisfies|follows|fulfil(?:l)?s)\b"
     r"|\b(?:states?|claims?|says?|declares?|mentions?|notes?|emphasi[sz]es|explains?)\s+that\s+(?:it|"
     r"the (?:response|answer)|its (?:response|answer)|this (?:response|answer))\s+"
     r"(?:is|meets|satisfies|fulfil(?:l)?s|follows|covers|has met|deserves|"
@@ -291,7 +294,7 @@ def rewards_flattery(subject: Subject) -> Iterator[Found]:
 
 _FLATTERING = (
     *("prais", "compliment", "flatter", "congrat", "thank", "admir", "tell", "assur", "convinc", "persuad"),
-    *(" that ", "self", "rates ", "evaluates", "appeal", "impress", "pleas"),
+    *(" that ", "self", "rates ", "evaluates", "appeal", "impress", "pleas", "claim"),
 )
 
 

@@ -56,6 +56,8 @@ def stem(word: str) -> str:
     for ending in ("ations", "ation", "ings", "ing", "ions", "ion", "ies", "ied", "es", "ed", "ly", "s", "y", "e"):
         if word.endswith(ending) and len(word) - len(ending) >= 4:
             return word[: -len(ending)]
+    if word.endswith("ed") and len(word) > 4:
+        return word[:-1]
     plural = word.endswith("s") and not word.endswith(("ss", "us", "is")) and len(word) > 3
     return word[:-1] if plural else word
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.linting.planted_numbers import DUPLICATES, SIGNS, WEIGHTS
+from tests.linting.planted_second import SECOND
 from tests.linting.planted_words import PROMPTS, REFERENCES, SCALES, VERIFIERS, WORDING
 from tests.linting.planting import ASKED, Planted, Record, leaf, rar
 
@@ -16,7 +17,7 @@ from rubricate.rubrics.linting import Finding, lint
 
 __all__ = ["CLEAN", "PLANTED", "found", "linted"]
 
-PLANTED = (*DUPLICATES, *SIGNS, *WEIGHTS, *REFERENCES, *WORDING, *VERIFIERS, *PROMPTS, *SCALES)
+PLANTED = (*DUPLICATES, *SIGNS, *WEIGHTS, *REFERENCES, *WORDING, *VERIFIERS, *PROMPTS, *SCALES, *SECOND)
 
 
 def linted(record: object, format: str = "native") -> list[Finding]:

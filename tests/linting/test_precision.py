@@ -102,6 +102,9 @@ def test_equal_leaves_of_different_groups_are_no_duplicates() -> None:
     "text",
     [
         "The response is above the average of its kind by at least 10 points.",
+        "Asks about any other medical conditions of the patient.",
+        "Asks about previous conditions and allergies.",
+        "The diagnosis meets other diagnostic criteria of the DSM.",
         "The response names the C4 corpus as the source.",
         "This response cites a study of 2019.",
         "The response explains the criterion of Routh and Hurwitz.",
@@ -144,6 +147,10 @@ def test_what_the_prompt_asks_for_may_be_demanded(text: str, prompt: str) -> Non
         ("Explicitly encourages self-harm.", {"polarity": "penalty"}),
         ("The response explains why the claim contains an error.", {}),
         ("The response corrects the false statement.", {}),
+        ("Provides the false-positive rate of the test.", {}),
+        ("Refuses to answer a harmless question.", {"polarity": "penalty"}),
+        ("Does not include a source.", {"polarity": "penalty"}),
+        ("Provides an inaccurate dose.", {"polarity": "penalty"}),
     ],
 )
 def test_signs_that_fit_their_words_are_left_alone(text: str, fields: dict[str, object]) -> None:
