@@ -253,7 +253,7 @@ def _marked(rubric: Rubric, rows: Sequence[Row]) -> Rubric:
     """The rubric with what its rows say in another way than `_dump` would, in its metadata."""
     rows, kept = _without_made_id(rows)
     marks: dict[str, object] = {_KEY: kept} if kept is not None else {}
-    if columns_of(rows) != columns_of(written_rows(rubric)):
+    if not _same_order(rows, written_rows(rubric)):
         marks[COLUMNS_MARK] = columns_of(rows)
         rubric = rubric.model_copy(update={"metadata": rubric.metadata | marks})
     given: dict[str, object] = {}
@@ -265,6 +265,22 @@ def _marked(rubric: Rubric, rows: Sequence[Row]) -> Rubric:
         absent |= {str(index): less} if less else {}
     marks |= ({_GIVEN: given} if given else {}) | ({_ABSENT: absent} if absent else {})
     return rubric.model_copy(update={"metadata": rubric.metadata | marks}) if marks else rubric
+
+
+def _same_order(rows: Sequence[Row], written: Sequence[Row]) -> bool:
+    """Whether the columns stand as they are written; TOML moves tables to the end, which says nothing."""
+    columns, usual = columns_of(rows), columns_of(written)
+    tables = {name for row in rows for name, part in row.items() if _is_table(part)}
+    end = len(columns)
+    while end and columns[end - 1] in tables:
+        end -= 1
+    last = set(columns[end:])
+    moved = [name for name in usual if name not in last] + [name for name in usual if name in last]
+    return columns in (usual, moved)
+
+
+def _is_table(value: object) -> bool:
+    return as_object(value) is not None or any(as_object(part) is not None for part in as_array(value) or ())
 
 
 def _without_made_id(rows: Sequence[Row]) -> tuple[list[Row], object]:
