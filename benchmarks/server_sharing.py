@@ -1,0 +1,261 @@
+"""Ten criteria a response on a vLLM server, criterion first against response first: computed tokens and wall time.
+
+Run it beside a server, `python scripts/vllm_server.py python benchmarks/server_sharing.py` (`make test-vllm` makes
+the environment), or with `--quick` for a few minutes. The same judge asks the same questions in both orders. Every
+arm begins with an empty prefix cache; arms alternate, block by block. "Computed" is what the server itself counts
+(vllm:request_prefill_kv_computed_tokens), and the ratio of a block is that of its own arms.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import random
+import re
+import sys
+import time
+import urllib.request
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+import numpy as np
+from _measure import table
+from numpy.typing import NDArray
+
+from rubricate.chat import Limits, connect
+from rubricate.chat.base import ChatModel, ChatRequest, Completion, Message
+from rubricate.chat.limited import Layer
+from rubricate.data.bundled import load_demo
+from rubricate.data.records import Rollout
+from rubricate.errors import ChatError
+from rubricate.judges import LogprobJudge
+from rubricate.rubrics import Criterion, Rubric
+from rubricate.rubrics.formats import parse_rubric
+
+CRITERIA = (
+    "It answers the question.",
+    "It names a concrete example.",
+    "It is written in complete sentences.",
+    "It mentions the weather.",
+    "It avoids technical terms.",
+    "It ends with a summary.",
+    "It says where its facts come from.",
+    "It does not praise itself.",
+    "It is polite.",
+    "It gives two reasons for its main claim.",
+)
+RUBRIC = Rubric(id="benchmark", criteria=tuple(Criterion(id=f"c{n}", text=text) for n, text in enumerate(CRITERIA)))
+WORDS = (
+    "the a harbour boat woman basket fish step coin hand wind north spring shade house old quiet carried counted "
+    "turned mended under over near with and but while every small grey later"
+).split()
+ARMS = ("criterion first", "response first, at once", "response first, warmed")
+REASON_TOKENS = 60
+
+
+class CriterionFirst(Layer):
+    """The model behind it, asked with the criterion ahead of what all criteria share. The words are the same."""
+
+    async def complete_many(self, requests: Sequence[ChatRequest]) -> list[Completion | ChatError]:
+        return await self.model.complete_many([turned(request) for request in requests])
+
+
+def turned(request: ChatRequest) -> ChatRequest:
+    """The request with its last paragraph, which asks about the criterion, moved to the front."""
+    *before, last = request.messages
+    shared, _, item = last.content.rpartition("\n\nStatement:")
+    return replace(request, messages=(*before, Message(last.role, f"Statement:{item.rstrip()}\n\n{shared}")))
+
+
+class Recorder(Layer):
+    """Keeps requests instead of sending them."""
+
+    def __init__(self, model: ChatModel) -> None:
+        super().__init__(model)
+        self.requests: list[ChatRequest] = []
+
+    async def complete_many(self, requests: Sequence[ChatRequest]) -> list[Completion | ChatError]:
+        self.requests += requests
+        return [ChatError("not sent", provider=self.name) for _ in requests]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One arm on one block of responses."""
+
+    prompt: float
+    computed: float
+    wall: float
+
+
+class Server:
+    """The server's counters and its cache."""
+
+    def __init__(self, url: str) -> None:
+        self.root = url.removesuffix("/v1")
+
+    def counted(self) -> tuple[float, float]:
+        """Prompt tokens taken and computed since it started."""
+        with urllib.request.urlopen(f"{self.root}/metrics", timeout=60) as reply:
+            text = reply.read().decode()
+        names = ("prompt_tokens_total", "request_prefill_kv_computed_tokens_sum")
+        totals = [
+            sum(float(value) for value in re.findall(rf"^vllm:{name}\{{[^}}]*\}} (\S+)$", text, re.MULTILINE))
+            for name in names
+        ]
+        return totals[0], totals[1]
+
+    def forget(self) -> None:
+        """Empty the prefix cache (the server must run in vLLM's dev mode, as scripts/vllm_server.py starts it)."""
+        request = urllib.request.Request(f"{self.root}/reset_prefix_cache", method="POST")
+        with urllib.request.urlopen(request, timeout=60):
+            return
+
+
+def story(seed: int, tokens: int) -> str:
+    """Sentences of common words, about that many tokens."""
+    draw = random.Random(seed)
+    sentences = [" ".join(draw.choices(WORDS, k=12)).capitalize() + "." for _ in range(round(tokens / 13.2))]
+    return " ".join(sentences)
+
+
+async def asked(model: ChatModel, rollouts: Sequence[Rollout]) -> list[list[ChatRequest]]:
+    """What the log-probability judge asks of each response."""
+    groups: list[list[ChatRequest]] = []
+    for rollout in rollouts:
+        recorder = Recorder(model)
+        await LogprobJudge(recorder, prefill="").judge(rollout, RUBRIC)
+        groups.append(recorder.requests)
+    return groups
+
+
+def with_reasons(request: ChatRequest) -> ChatRequest:
+    """The request, answered with a text of fixed length."""
+    return replace(request, max_tokens=REASON_TOKENS, top_logprobs=None, extra={"min_tokens": REASON_TOKENS})
+
+
+async def run_arm(server: Server, model: ChatModel, groups: Sequence[Sequence[ChatRequest]]) -> Run:
+    """Send all groups at once through the model's limiter; every request must be answered."""
+    server.forget()
+    before, start = server.counted(), time.perf_counter()
+    answers = await asyncio.gather(*(model.complete_many(group) for group in groups))
+    wall, after = time.perf_counter() - start, server.counted()
+    for answer in (answer for group in answers for answer in group):
+        if isinstance(answer, ChatError):
+            raise answer
+    return Run(after[0] - before[0], after[1] - before[1], wall)
+
+
+async def compare(url: str, responses: int, block: int, tokens: int, *, reasons: bool) -> None:
+    """Print the table of one kind of answer."""
+    server, limits = Server(url), Limits(concurrency=64)
+    models = [connect(url, limits=limits, warm_tokens=warm) for warm in (None, None, 256)]
+    runs: list[list[Run]] = [[] for _ in ARMS]
+    for number, first in enumerate(range(0, responses, block)):
+        rollouts = [Rollout("Tell me of a harbour.", story(at, tokens)) for at in range(first, first + block)]
+        groups = await asked(models[0], rollouts)
+        if reasons:
+            groups = [[with_reasons(request) for request in group] for group in groups]
+        orders = ([[turned(request) for request in group] for group in groups], groups, groups)
+        for arm in [(number + turn) % len(ARMS) for turn in range(len(ARMS))]:  # no arm is always the first
+            runs[arm].append(await run_arm(server, models[arm], orders[arm]))
+            done = runs[arm][-1]
+            print(f"  block {number}, {ARMS[arm]}: {done.computed:,.0f} tokens, {done.wall:.1f} s", flush=True)
+    kind = f"reasons of {REASON_TOKENS} tokens" if reasons else "one-token verdicts"
+    print(f"\n{responses} responses of about {tokens} tokens x {len(CRITERIA)} criteria, {kind}\n")
+    print(summary(runs), "\n", flush=True)
+    for model in models:
+        await model.aclose()
+
+
+def summary(runs: Sequence[Sequence[Run]]) -> str:
+    """Totals of each arm, and how much less than criterion first it took: in all, and block by block."""
+    rows: list[list[object]] = []
+    for name, found in zip(ARMS, runs, strict=True):
+        pairs = list(zip(runs[0], found, strict=True))
+        walls = [base.wall / run.wall for base, run in pairs]
+        computed, base_computed = sum(run.computed for run in found), sum(run.computed for run in runs[0])
+        rows.append(
+            [
+                name,
+                f"{sum(run.prompt for run in found):,.0f}",
+                f"{computed:,.0f}",
+                f"{base_computed / computed:.1f}x",
+                f"{sum(run.wall for run in found):.1f} s",
+                f"{sum(run.wall for run in runs[0]) / sum(run.wall for run in found):.1f}x",
+                f"{min(walls):.1f}-{median(walls):.1f}-{max(walls):.1f}x",
+            ]
+        )
+    return table(["", "prompt tokens", "computed", "fewer", "wall", "less", "by block: least, median, most"], rows)
+
+
+async def accuracy(url: str, samples: int | None) -> None:
+    """Print how often each order agrees with the gold labels of the bundled data, and the paired difference."""
+    model = connect(url)
+    right: list[list[float]] = [[], []]
+    clusters: list[str] = []
+    failed = 0
+    for sample in load_demo()[:samples]:
+        rubric = parse_rubric(sample.rubric)
+        asked_of = [criterion for criterion in rubric.criteria if criterion.verifier is None]
+        judges = [LogprobJudge(order, max_outside=1.0, prefill="") for order in (model, CriterionFirst(model))]
+        found = [await judge.judge_criteria(sample.rollout, asked_of) for judge in judges]
+        for criterion, ours, theirs in zip(asked_of, found[0].verdicts, found[1].verdicts, strict=True):
+            if ours.score is None or theirs.score is None:
+                failed += 1
+                continue
+            gold = sample.gold[criterion.id]
+            for hits, verdict in zip(right, (ours.score, theirs.score), strict=True):
+                hits.append(float((verdict >= 0.5) == gold))
+            clusters.append(rubric.id)
+    await model.aclose()
+    ours, theirs = (np.array(hits) for hits in right)
+    low, high = paired_interval(ours - theirs, clusters)
+    print(
+        f"bundled data, {len(ours)} verdicts ({failed} failed), log-probability judge, threshold 0.5, untuned model"
+    )
+    print(f"accuracy: response first {ours.mean():.3f}, criterion first {theirs.mean():.3f}")
+    print(f"difference {(ours - theirs).mean():+.3f}, 95% [{low:+.3f}, {high:+.3f}] (bootstrap over prompts)")
+
+
+def paired_interval(differences: NDArray[np.float64], clusters: Sequence[str]) -> tuple[float, float]:
+    """95% percentile interval of the mean difference; prompts are drawn, since verdicts on one hang together."""
+    sums: Mapping[str, list[float]] = {name: [] for name in clusters}
+    for name, value in zip(clusters, differences, strict=True):
+        sums[name].append(float(value))
+    totals = np.array([sum(values) for values in sums.values()])
+    counts = np.array([len(values) for values in sums.values()])
+    draws = np.random.default_rng(0).integers(0, len(totals), (4000, len(totals)))
+    means = totals[draws].sum(axis=1) / counts[draws].sum(axis=1)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def main() -> None:
+    """Run what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--url", default=os.environ.get("RUBRICATE_VLLM_URL"), help="the server, ending in /v1")
+    parser.add_argument("--responses", type=int, default=20)
+    parser.add_argument("--block", type=int, default=4, help="responses in flight together")
+    parser.add_argument("--tokens", type=int, default=1000, help="length of a response")
+    parser.add_argument("--reasoned", type=int, default=8, help="responses that are also judged with reasons")
+    parser.add_argument(
+        "--samples", type=int, default=None, help="bundled samples for the accuracy; all by default"
+    )
+    parser.add_argument("--quick", action="store_true", help="4 responses, 2 with reasons, 12 samples")
+    options = parser.parse_args()
+    if not options.url:
+        sys.exit("give --url, or run it by scripts/vllm_server.py")
+    if options.quick:
+        options.responses, options.block, options.reasoned, options.samples = 4, 2, 2, 12
+    asyncio.run(compare(options.url, options.responses, options.block, options.tokens, reasons=False))
+    if options.reasoned:
+        block = min(options.block, options.reasoned)
+        asyncio.run(compare(options.url, options.reasoned, block, options.tokens, reasons=True))
+    asyncio.run(accuracy(options.url, options.samples))
+
+
+if __name__ == "__main__":
+    main()
