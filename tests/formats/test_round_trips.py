@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rubricate.errors import FormatError
 from rubricate.rubrics import Rubric
-from rubricate.rubrics.formats import dump_rubrics, formats, parse_rubric
+from rubricate.rubrics.formats import dump_rubrics, formats, load_rubrics, parse_rubric, save_rubrics
 from rubricate.rubrics.formats.common import assign_ids
 
 # A loaded machine is no fault of the code.
@@ -80,6 +80,25 @@ def test_native_rubrics(rubric: Rubric) -> None:
     assert again == rubric
     assert again.fingerprint == rubric.fingerprint
     assert dump_rubrics(again) == [record]
+
+
+@settings(
+    relaxed, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+@given(
+    found=st.lists(native_rubrics(), min_size=1, max_size=3),
+    name=st.sampled_from(["native", "flat"]),
+    kind=st.sampled_from(["jsonl", "json", "yaml", "toml", "csv", "tsv", "parquet"]),
+)
+def test_native_rubrics_in_files(tmp_path: Path, found: list[Rubric], name: str, kind: str) -> None:
+    path = tmp_path / f"a.{kind}"
+    try:
+        save_rubrics(found, path, name)
+    except FormatError as error:
+        assert kind == "toml" and "TOML has no null" in str(error)
+        return
+    assert list(load_rubrics(path, format=name).rubrics) == found
+    assert list(load_rubrics(path).rubrics) == found
 
 
 PREFIXES = ["", "Essential Criteria: ", "pitfall criterion:  ", "Optional Criteria: "]
