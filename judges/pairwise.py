@@ -62,6 +62,12 @@ class _Pair:
     rubric: Rubric | None
     criteria: tuple[str, ...]
 
+    def ids(self, reply: PairReply, order: Order) -> dict[str, Preferred]:
+        """Who is ahead, by criterion id."""
+        ids = [criterion.id for criterion in self.rubric.criteria] if self.rubric else []
+        named = dict(zip(self.criteria, ids, strict=True))
+        return {named[label]: _winner(side, order) for label, side in reply.ahead.items()}
+
 
 _Poll = tuple[Vote, Usage]
 
@@ -165,7 +171,7 @@ class PairwiseJudge(GroupModelJudge, PairJudge):
         return await self.compare(Rollout(prompt, first, reference), Rollout(prompt, second, reference), rubric)
 
     def _comparison(self, polls: Mapping[Order, Sequence[_Poll]]) -> Comparison:
-        votes = {order: [vote for vote, _ in poll] for order, poll in polls.items()}
+        votes: dict[Order, list[Vote]] = {order: [vote for vote, _ in poll] for order, poll in polls.items()}
         usage = sum((cost for poll in polls.values() for _, cost in poll), Usage())
         every = tuple(vote for listed in votes.values() for vote in listed)
         settled = settle(votes, self.policy, self.min_votes)
@@ -233,7 +239,7 @@ class PairwiseJudge(GroupModelJudge, PairJudge):
         numbers = range(start, start + size)
         makers = [_Request(self, pair, order, number) for number in numbers]
         asked = await self.asker.ask(makers, partial(self._read, pair))
-        return [(_vote(one, order, number), one.usage) for number, one in zip(numbers, asked, strict=True)]
+        return [(_vote(one, pair, order, number), one.usage) for number, one in zip(numbers, asked, strict=True)]
 
     def _read(self, pair: _Pair, text: str) -> PairReply:
         return self.format.read(text, pair.criteria, self.ties, pair.material.quoted)
@@ -280,14 +286,20 @@ class _Request:
         return self.judge.request(self.pair, self.order, self.number, attempt, why)
 
 
-def _vote(asked: Asked[PairReply], order: Order, number: int) -> Vote:
+def _vote(asked: Asked[PairReply], pair: _Pair, order: Order, number: int) -> Vote:
     """A reply as a vote on first and second, whichever was shown first."""
     said = asked.value
     if said is None:
         return Vote(order, number, None, asked.failure, reply=asked.text)
-    winner = _winner(said.side, order)
     return Vote(
-        order, number, winner, strength=said.strength, reason=said.reason, notes=said.notes, reply=asked.text
+        order,
+        number,
+        _winner(said.side, order),
+        strength=said.strength,
+        reason=said.reason,
+        ahead=pair.ids(said, order),
+        notes=said.notes,
+        reply=asked.text,
     )
 
 

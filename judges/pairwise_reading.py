@@ -22,6 +22,10 @@ _LONE = ("A", "B")
 _TAGS = ("type", "rubric", "solution", "eval")
 _HEADER = r"^[ \t]*[-*# ]*\b{name}\b[-*: ]*$"
 _GATEKEEPER = re.compile(r"gatekeeper criterion\W*?[:=]\W*(?P<named>[^\n]*\S)", re.I)
+_JUSTIFIED = re.compile(r"justification[^\w\n]{0,8}:[^\w\n]{0,8}", re.I)
+_WINNER = re.compile(r"^[^\w\n]{0,8}winner\b[^\w\n]{0,8}:", re.I | re.M)
+_SIDE_HEADER = re.compile(r"^[^\w\n]{0,8}Response ([AB])[^\w\n]{0,8}$", re.M)
+_ITEM = re.compile(r"^[^\w\n]{0,8}Criterion (\d{1,4})\b[^:\n]*:[ \t]*(?:Justification:)?[ \t*]*(\w?)", re.M)
 _ARENA = re.compile(r"\[\[\s*([AB])\s*(>>|>|=|<|<<)\s*([AB])\s*\]\]")
 _LAST = 80
 
@@ -35,12 +39,14 @@ class PairReply:
         reason: the judge's reason.
         strength: 0 tie, 1 better, 2 much better, where the format says so.
         notes: further parts by name.
+        ahead: who is ahead on a criterion, by its label.
     """
 
     side: Side
     reason: str = ""
     strength: int | None = None
     notes: Mapping[str, str] = field(default_factory=dict[str, str])
+    ahead: Mapping[str, Side] = field(default_factory=dict[str, Side])
 
 
 Reader = Callable[[str, Sequence[str], bool, Sequence[str]], PairReply]
@@ -69,18 +75,18 @@ def read_ours(reply: str, criteria: Sequence[str], ties: bool, quoted: Sequence[
         raise ParseError("the reply does not close with its winner, so it was cut", kind="incomplete", reply=reply)
     if final != winner:
         raise ParseError("the closing winner is another one", kind="ambiguous", reply=reply)
-    notes = _by_criterion(record.get("criteria"), criteria, reply)
+    ahead = _by_criterion(record.get("criteria"), criteria, reply)
     reason = record.get("reason")
     told = reason if isinstance(reason, str) else ""
     # A reason that plainly names the other response takes the winner back.
     parse_preference(reply="\n".join((told, f"Winner: {winner}")), labels=LABELS, ties=True, quoted=quoted)
-    return PairReply(_side(winner), told, 0 if winner == TIE else None, notes)
+    return PairReply(_side(winner), told, 0 if winner == TIE else None, ahead=ahead)
 
 
-def _by_criterion(value: object, criteria: Sequence[str], reply: str) -> dict[str, str]:
+def _by_criterion(value: object, criteria: Sequence[str], reply: str) -> dict[str, Side]:
     """Who is ahead on each criterion. Every criterion must be there once, with a side."""
     contest = contest_of(LABELS, True, None)
-    ahead = dict[str, str]()
+    ahead = dict[str, Side]()
     for item in as_array(value) or ():
         entry = as_object(item) or {}
         label, side = str(entry.get("id", "")).strip(), contest.read(entry.get("ahead"))
@@ -104,10 +110,12 @@ def read_rubric_rm(reply: str, criteria: Sequence[str], ties: bool, quoted: Sequ
             raise ParseError("the reply ends before its final judgment", kind="incomplete", reply=reply)
         judgment = reply
     side = _side(parse_preference(judgment, LABELS, ties=ties, quoted=quoted))
-    reason = re.search(r"justification\W*?:\W*(?P<why>.*?)\s*(?=^\W*winner\b|\Z)", judgment, re.I | re.S | re.M)
+    told = _JUSTIFIED.split(judgment, maxsplit=1)[-1]
+    winner = _WINNER.search(told)
+    reason = (told[: winner.start()] if winner else told).strip(" *\n")
     named = _GATEKEEPER.search(_section(visible, "Compliance Check") or "")
     notes = {"gatekeeper": named["named"].strip(" *")} if named else {}
-    return PairReply(side, reason["why"].strip(" *\n") if reason else "", None, notes)
+    return PairReply(side, reason, None, notes)
 
 
 def _section(text: str, name: str) -> str | None:
@@ -123,10 +131,12 @@ def _section(text: str, name: str) -> str | None:
 def read_rm_r1(reply: str, criteria: Sequence[str], ties: bool, quoted: Sequence[str]) -> PairReply:
     """RM-R1's tags: the answer in `<answer>`, or brackets alone; type, rubric, solution and evaluation as notes."""
     visible = strip_reasoning(reply)
-    notes = {name: text for name in _TAGS if (text := _element(visible, name))}
+    notes = {name: found[-1].strip() for name in _TAGS if (found := _elements(visible, name)[0])}
     # Evaluations quote the responses, which may hold answer tags of their own.
-    outside = re.sub(r"<(eval|rubric|solution)>.*?</\1>", " ", visible, flags=re.S)
-    answers = {text.strip() for text in re.findall(r"<answer>(.*?)</answer>", outside, re.S)}
+    outside = visible
+    for name in _TAGS:
+        outside = _elements(outside, name)[1]
+    answers = {text.strip() for text in _elements(outside, "answer")[0]}
     if len(answers) > 1:
         raise ParseError("the reply gives several answers", kind="ambiguous", reply=reply)
     if "<answer>" in outside and not answers:
@@ -135,9 +145,15 @@ def read_rm_r1(reply: str, criteria: Sequence[str], ties: bool, quoted: Sequence
     return PairReply(side, notes.get("eval", ""), None, notes)
 
 
-def _element(text: str, name: str) -> str:
-    found = re.findall(rf"<{name}>(.*?)</{name}>", text, re.S | re.I)
-    return str(found[-1]).strip() if found else ""
+def _elements(text: str, name: str) -> tuple[list[str], str]:
+    """The contents of the elements of that name, and the text without them. Unclosed ones stay in the text."""
+    opening, closing = f"<{name}>", f"</{name}>"
+    inside, outside, at = list[str](), list[str](), 0
+    while (start := text.find(opening, at)) >= 0 and (end := text.find(closing, start)) >= 0:
+        inside.append(text[start + len(opening) : end])
+        outside.append(text[at:start])
+        at = end + len(closing)
+    return inside, " ".join((*outside, text[at:]))
 
 
 def read_arena(reply: str, criteria: Sequence[str], ties: bool, quoted: Sequence[str]) -> PairReply:
@@ -230,17 +246,15 @@ def check_rubric_rm(reply: str, criteria: int) -> list[str]:
     if not _GATEKEEPER.search(_section(visible, "Compliance Check") or ""):
         problems.append("no gatekeeper criterion")
     analysis = _section(visible, "Analysis") or ""
-    parts = re.split(r"^\W*Response ([AB])\W*$", analysis, flags=re.M)
+    parts = _SIDE_HEADER.split(analysis)
     told = dict(zip(parts[1::2], parts[2::2], strict=False))
     for side in _LONE:
-        found = re.findall(
-            r"^\W*Criterion (\d+)\b[^:\n]*:[ \t]*(?:Justification:)?[ \t*]*(\w?)", told.get(side, ""), re.M
-        )
+        found = _ITEM.findall(told.get(side, ""))
         explained = {int(number) for number, word in found if word}
         problems += [f"criterion {n} of response {side}" for n in range(1, criteria + 1) if n not in explained]
     judgment = _section(visible, "Final Judgment") or ""
-    if not re.search(r"justification\W*:\W*\w", judgment, re.I):
+    if not re.match(r"\w", (*_JUSTIFIED.split(judgment, maxsplit=1), "")[1]):
         problems.append("no justification")
-    if len(re.findall(r"^\W*Winner\W*:", visible, re.M)) != 1:
+    if len(_WINNER.findall(visible)) != 1:
         problems.append("not exactly one winner line")
     return problems

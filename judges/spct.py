@@ -25,7 +25,7 @@ from rubricate.types import Failure, FailureKind, Usage, fingerprint
 __all__ = ["SpctJudge", "read_boxed"]
 
 _BOX = re.compile(r"\\boxed\s*\{([^{}]*)\}")
-_LABEL = re.compile(r"^\W*scores?\W*?:", re.I | re.M)
+_LABEL = re.compile(r"^[^\w\n]{0,8}scores?[^\w\n]{0,8}:", re.I | re.M)
 _NUMBER = re.compile(r"(\d{1,3})(?:\.0+)?")
 
 

@@ -6,7 +6,7 @@ None always means "not known". It never becomes a number here, and whoever turns
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from rubricate.types import Failure, Status, Usage
@@ -31,7 +31,8 @@ class Vote:
         failure: set when there is no winner, and only then.
         probability: P(first is better) in [0, 1] where the judge gives one.
         strength: how clearly, where the reply's format says so: 0 tie, 1 better, 2 much better.
-        reason: what the judge gives as its reason.
+        reason: what the judge gives as its reason. "A" is the response it saw first.
+        ahead: who is ahead on a criterion, by criterion id, where the judge goes through them.
         notes: further parts of the reply by name, such as `gatekeeper` (Rubric-RM), `type` and `rubric` (RM-R1).
         reply: the text of the reply, "" where there was none.
     """
@@ -43,6 +44,7 @@ class Vote:
     probability: float | None = None
     strength: int | None = None
     reason: str = ""
+    ahead: Mapping[str, Preferred] = field(default_factory=dict[str, Preferred])
     notes: Mapping[str, str] = field(default_factory=dict[str, str])
     reply: str = ""
 
@@ -97,30 +99,11 @@ class Comparison:
 
     def swapped(self) -> Comparison:
         """The same comparison with first and second exchanged."""
-        votes = tuple(
-            Vote(
-                "swapped" if vote.order == "given" else "given",
-                vote.sample,
-                _other(vote.winner),
-                vote.failure,
-                _complement(vote.probability),
-                vote.strength,
-                vote.reason,
-                vote.notes,
-                vote.reply,
-            )
-            for vote in self.votes
-        )
-        return Comparison(
-            _other(self.winner),
-            self.status,
-            self.failure,
-            _complement(self.probability),
-            self.consistent,
-            votes,
-            self.reason,
-            self.usage,
-            self.judge,
+        return replace(
+            self,
+            winner=None if self.winner is None else _OTHER[self.winner],
+            probability=_complement(self.probability),
+            votes=tuple(_swapped(vote) for vote in self.votes),
         )
 
 
@@ -214,10 +197,17 @@ def _rank(score: float, there: list[float]) -> float:
     return above + (equal + 1) / 2
 
 
-def _other(winner: Preferred | None) -> Preferred | None:
-    if winner == "first":
-        return "second"
-    return "first" if winner == "second" else winner
+_OTHER: Mapping[Preferred, Preferred] = {"first": "second", "second": "first", "tie": "tie"}
+
+
+def _swapped(vote: Vote) -> Vote:
+    return replace(
+        vote,
+        order="swapped" if vote.order == "given" else "given",
+        winner=None if vote.winner is None else _OTHER[vote.winner],
+        probability=_complement(vote.probability),
+        ahead={id: _OTHER[side] for id, side in vote.ahead.items()},
+    )
 
 
 def _complement(probability: float | None) -> float | None:

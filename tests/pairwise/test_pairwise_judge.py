@@ -38,7 +38,8 @@ async def test_the_better_response_wins_whichever_is_named_first() -> None:
     assert (one.winner, one.consistent, one.usage.calls) == ("first", True, 2)
     assert (two.winner, two.consistent) == ("second", True)
     assert [vote.order for vote in one.votes] == ["given", "swapped"]
-    assert one.votes[0].notes == {"C1": "A", "C2": "A"} and one.votes[1].notes["C1"] == "B"
+    assert [vote.ahead for vote in one.votes] == [{"count": "first", "fish": "first"}] * 2
+    assert two.votes[0].ahead == {"count": "second", "fish": "second"}
     assert one.reason == "A is fuller"
 
 

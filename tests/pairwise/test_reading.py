@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import time
 
 import pytest
 
@@ -184,3 +186,16 @@ def test_arena(reply: str, side: str, strength: int | None) -> None:
 def test_arena_with_something_wrong(reply: str) -> None:
     with pytest.raises(ParseError):
         read("arena", reply)
+
+
+@pytest.mark.parametrize("style", list(FORMATS))
+@pytest.mark.parametrize(
+    "piece", ["\n", " \n", "<eval>", "<answer>", "[[A>", "Justification: ", "- Criterion 1 ", "**", "{", "Winner"]
+)
+def test_hostile_replies_cost_no_time(style: Style, piece: str) -> None:
+    reply = "--- Final Judgment ---\nJustification: " + piece * 4000
+    started = time.process_time()
+    with contextlib.suppress(ParseError):
+        read(style, reply, CRITERIA)
+    check_rubric_rm(reply, 2)
+    assert time.process_time() - started < 2
