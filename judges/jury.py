@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -16,7 +16,7 @@ from rubricate.judges.members import ask, in_words, is_outage, probability_of, s
 from rubricate.rubrics import BinaryScale, Criterion, Polarity, Rubric
 from rubricate.types import Failure, FailureKind, Judgement, Status, Verdict, fingerprint
 
-__all__ = ["RULES", "TIES", "Ballot", "Jury", "Poll"]
+__all__ = ["RULES", "TIES", "Ballot", "Jury", "Poll", "mean_agreement"]
 
 T = TypeVar("T")
 
@@ -51,6 +51,15 @@ class Poll:
 
     judgement: Judgement
     ballots: tuple[Ballot, ...]
+
+
+def mean_agreement(ballots: Iterable[Ballot]) -> tuple[float | None, int]:
+    """Mean agreement over the criteria on which at least two members voted, and how many these are.
+
+    A criterion with one vote agrees with itself and would only raise the mean. None where there is no other.
+    """
+    shares = [ballot.agreement for ballot in ballots if ballot.agreement is not None]
+    return (math.fsum(shares) / len(shares) if shares else None), len(shares)
 
 
 class Jury(CriteriaJudge):

@@ -16,7 +16,7 @@ from rubricate.data.records import Rollout
 from rubricate.errors import ConfigError, ServerError
 from rubricate.judges import CriterionJudge, LogprobJudge, ScriptedJudge, final_answer
 from rubricate.judges.base import CriteriaJudge, failure
-from rubricate.judges.jury import RULES, Jury
+from rubricate.judges.jury import RULES, Jury, mean_agreement
 from rubricate.rubrics import Criterion, Level, OrdinalScale, Polarity, Rubric
 from rubricate.types import Failure, FailureCause, FailureKind, Judgement, Status, Verdict
 
@@ -189,6 +189,7 @@ async def test_a_member_that_leaves_a_criterion_out_has_failed_on_it() -> None:
     assert why is not None and why.kind is FailureKind.INCOMPLETE
     assert [v.score for v in poll.judgement.verdicts] == [0.0, 0.0]
     assert poll.ballots[0].agreement == pytest.approx(2 / 3)
+    assert mean_agreement(poll.ballots) == (pytest.approx(5 / 6), 2) and mean_agreement([]) == (None, 0)
 
 
 async def test_juries_nest_pickle_and_tell_equal_names_apart() -> None:
