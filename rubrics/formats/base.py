@@ -139,9 +139,13 @@ class Format:
         fields, listed = as_object(value), as_array(value)
         if fields is not None:
             return self.is_record(fields)
-        # A text alone is a criterion of the native format.
-        items = [{"text": item} if isinstance(item, str) else as_object(item) for item in listed or ()]
-        return any(item is not None and self.is_item(item) for item in items)
+        return any(self.is_item(item) for item in _items(listed or ()))
+
+
+def _items(listed: Sequence[object]) -> list[Mapping[str, object]]:
+    """The objects of a bare list; a text alone is a criterion of the native format."""
+    items = [{"text": item} if isinstance(item, str) else as_object(item) for item in listed]
+    return [item for item in items if item is not None]
 
 
 _REGISTRY: dict[str, Format] = {}
@@ -171,9 +175,12 @@ def get_format(name: str) -> Format:
 
 def candidates(value: object) -> list[str]:
     """Names of the formats that a value looks like, sorted."""
-    found = [name for name in formats() if _REGISTRY[name].fits(value)]
-    rows = [name for name in found if _REGISTRY[name].gather is not None]
-    return rows if rows and as_array(value) is not None else found
+    listed = as_array(value)
+    if listed is None:
+        return [name for name in formats() if _REGISTRY[name].fits(value)]
+    items = _items(listed)
+    found = [name for name in formats() if any(map(_REGISTRY[name].is_item, items))]
+    return [name for name in found if _REGISTRY[name].gather is not None] or found
 
 
 def detect(value: object, place: Place | None = None) -> str:
