@@ -15,7 +15,7 @@ from rubricate.prompts import Prompt, load_prompt
 from rubricate.rubrics import Criterion, Polarity, Rubric
 from rubricate.types import Failure, FailureKind, Judgement, Usage, Verdict
 
-__all__ = ["HolisticJudge", "LikertJudge"]
+__all__ = ["OVERALL", "HolisticJudge", "LikertJudge", "refuse_vetoes", "shown_criterion"]
 
 OVERALL = "overall"
 _RETRY = {
@@ -73,17 +73,17 @@ class HolisticJudge(ModelJudge):
 
     def check(self, rubric: Rubric) -> None:
         """Raises ConfigError for a rubric with veto criteria, which one rating cannot enforce."""
-        _refuse_vetoes(rubric.criteria)
+        refuse_vetoes(rubric.criteria)
 
     async def judge_criteria(self, rollout: Rollout, criteria: Sequence[Criterion]) -> Judgement:
         """The overall verdict."""
         try:
-            _refuse_vetoes(criteria)
+            refuse_vetoes(criteria)
             material = self.material(rollout)
             shared = self.prompt.render("shared", material.values())
         except RubricateError as error:
             return Judgement(overall=Verdict.failed(OVERALL, failure_of(error), judge=self.name))
-        items = [_item(criterion) for criterion in criteria] if self.with_rubric else []
+        items = [shown_criterion(criterion) for criterion in criteria] if self.with_rubric else []
         usage = Usage()
         why: Failure | None = None
         for attempt in range(self.max_attempts):
@@ -121,7 +121,8 @@ class LikertJudge(HolisticJudge):
     with_rubric = False
 
 
-def _refuse_vetoes(criteria: Sequence[Criterion]) -> None:
+def refuse_vetoes(criteria: Sequence[Criterion]) -> None:
+    """Raises ConfigError where there are veto criteria, which one rating cannot enforce."""
     vetoes = [criterion.id for criterion in criteria if criterion.veto]
     if vetoes:
         raise ConfigError(
@@ -130,7 +131,8 @@ def _refuse_vetoes(criteria: Sequence[Criterion]) -> None:
         )
 
 
-def _item(criterion: Criterion) -> dict[str, str]:
+def shown_criterion(criterion: Criterion) -> dict[str, str]:
+    """A criterion as one rating for the whole rubric shows it: its text, and how much it matters."""
     name = criterion.importance.value if criterion.importance else f"weight {criterion.weight:g}"
     if criterion.polarity is Polarity.PENALTY:
         name += ", to avoid"

@@ -1,0 +1,254 @@
+"""G-Eval's expectation: a rating as the mean over the probabilities of a scale's levels, not the likeliest one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Unpack
+
+from rubricate.chat.base import ChatModel, ChatRequest, Completion, Finish
+from rubricate.data.records import Rollout
+from rubricate.errors import ChatError, ConfigError, RubricateError
+from rubricate.judges.base import ModelJudge, Shown, failure, failure_of
+from rubricate.judges.holistic import OVERALL, refuse_vetoes, shown_criterion
+from rubricate.judges.mass import label_mass, plain_tokens
+from rubricate.prompts import Prompt, load_prompt
+from rubricate.rubrics import Criterion, NumericScale, OrdinalScale, Rubric
+from rubricate.types import Failure, FailureKind, Judgement, Usage, Verdict
+
+__all__ = ["ExpectationJudge", "HolisticExpectationJudge"]
+
+_LETTERS = "ABCDEFGHIJKLMNOPQRST"
+_MOST = len(_LETTERS)  # servers list 20 alternatives as a rule
+_YES_NO = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """A scale as it is asked for.
+
+    Attributes:
+        values: label that the model answers with to the value in the scale's own units, lowest first.
+        shown: described levels as (label, text); empty for plain numbers.
+    """
+
+    values: Mapping[str, float]
+    shown: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def digits(self) -> int:
+        """Characters of the longest label."""
+        return max(len(label) for label in self.values)
+
+
+def _scale_of(criterion: Criterion) -> _Scale | Failure:
+    """The scale of a criterion, or why there is no expectation over it.
+
+    Levels whose labels are whole numbers keep them; those with other names go by letters, worst first, because a
+    name may be any number of tokens.
+    """
+    scale = criterion.scale
+    if isinstance(scale, OrdinalScale):
+        if len(scale.levels) > _MOST:
+            return _refused(f"{len(scale.levels)} levels")
+        plain = all(level.label.isascii() and level.label.isdigit() for level in scale.levels)
+        names = [level.label for level in scale.levels] if plain else _LETTERS[: len(scale.levels)]
+        texts = [
+            level.description if plain else f"{level.label}{f' - {level.description}' if level.description else ''}"
+            for level in scale.levels
+        ]
+        values = {name: level.value for name, level in zip(names, scale.levels, strict=True)}
+        described = plain and not any(texts)
+        return _Scale(values, () if described else tuple(zip(names, texts, strict=True)))
+    if isinstance(scale, NumericScale) and scale.integer:
+        numbers = _whole_numbers(scale.low, scale.high)
+        return _Scale({str(n): float(n) for n in numbers}) if numbers else _refused(f"{scale.low:g}-{scale.high:g}")
+    return _refused("no levels")
+
+
+def _whole_numbers(low: float, high: float) -> range | None:
+    """The numbers of a scale that an answer's first tokens can tell apart."""
+    sound = float(low).is_integer() and float(high).is_integer() and 0 <= low < high < low + _MOST
+    return range(int(low), int(high) + 1) if sound else None
+
+
+def _refused(what: str) -> Failure:
+    need = f"levels, or whole numbers from 0 upwards, {_MOST} at most"
+    return failure(FailureKind.REQUEST, f"an expectation needs a scale of {need}; this one has {what}")
+
+
+class ExpectationJudge(ModelJudge):
+    """Asks for a level of each criterion's scale, and scores the mean over the levels by their probability.
+
+    The mean is sum of p(s) s over sum of p(s), in the scale's units, over all levels s; `raw` holds it, and `score`
+    is min-max normalised to [0, 1] (G-Eval, 2303.16634, section 2.3). One short call a criterion, on one prefix,
+    without reasons. A level's probability is that of its label at the answer's position, in all spellings; a label
+    of several tokens ("10") is followed along the generated ones, see `label_mass`. What lies on no label is left
+    out of the mean; above `max_outside` the verdict failed (`low_mass`).
+
+    It takes ordinal scales and whole-number ranges from 0 upwards, of 20 levels at most. Other criteria are failed
+    verdicts: `Router` sends them elsewhere. A criterion's condition is a yes/no question of its own on the same
+    prefix, and where P(condition) < 0.5 the criterion does not apply. For the mean of n drawn ratings, as G-Eval's
+    code takes it, repeat a judge that draws them.
+
+    Args:
+        shown: what the judge sees and how; see `Shown`.
+        max_outside: largest share of probability outside the scale's labels, in [0, 1].
+        top_logprobs: alternatives to ask for; servers allow 20 as a rule.
+        prefill: text that the answer begins with, where the back end can continue an answer.
+    """
+
+    def __init__(
+        self,
+        model: ChatModel,
+        *,
+        prompt: Prompt | None = None,
+        max_outside: float = 0.5,
+        top_logprobs: int = 20,
+        prefill: str = "Answer:",
+        **shown: Unpack[Shown],
+    ) -> None:
+        super().__init__(model, prompt or load_prompt("geval_judge"), **shown)
+        self.max_outside = max_outside
+        self.top_logprobs = top_logprobs
+        self.prefill = prefill
+
+    def identity(self) -> dict[str, object]:
+        """Adds the options of this judge."""
+        names = ("max_outside", "top_logprobs", "prefill")
+        return super().identity() | {name: getattr(self, name) for name in names}
+
+    async def judge_criteria(self, rollout: Rollout, criteria: Sequence[Criterion]) -> Judgement:
+        """One verdict a criterion, in order."""
+        try:
+            shared = self.prompt.render("shared", self.material(rollout).values())
+        except RubricateError as error:
+            return self.fail_all(criteria, failure_of(error))
+        scales = {criterion.id: _scale_of(criterion) for criterion in criteria}
+        asked = [(c, scale) for c in criteria if isinstance(scale := scales[c.id], _Scale)]
+        conditional = [c for c, _ in asked if c.condition]
+        requests = [self._request(shared, _item(c, scale), "item", scale.digits) for c, scale in asked]
+        requests += [self._request(shared, {"text": c.condition}, "condition", 1) for c in conditional]
+        answers = await self.model.complete_many(requests) if requests else []
+        rated = {c.id: answer for (c, _), answer in zip(asked, answers, strict=False)}
+        holds = {c.id: answer for c, answer in zip(conditional, answers[len(asked) :], strict=True)}
+        verdicts = [self._verdict(c, scales[c.id], rated.get(c.id), holds.get(c.id)) for c in criteria]
+        usage = sum((answer.usage for answer in answers if isinstance(answer, Completion)), Usage())
+        return Judgement(tuple(verdicts), usage=usage)
+
+    def _request(self, shared: str, values: Mapping[str, object], block: str, digits: int) -> ChatRequest:
+        return ChatRequest(
+            self.messages(shared, self.prompt.render(block, values)),
+            # a blank may go ahead, and a label that begins another needs the token behind it
+            max_tokens=digits + 1,
+            top_logprobs=self.top_logprobs,
+            prefill=self.prefill if self.model.capabilities.prefill else "",
+        )
+
+    def _verdict(
+        self,
+        criterion: Criterion,
+        scale: _Scale | Failure,
+        rated: Completion | ChatError | None,
+        holds: Completion | ChatError | None,
+    ) -> Verdict:
+        if isinstance(scale, Failure) or rated is None:
+            why = scale if isinstance(scale, Failure) else _refused("not been asked")
+            return Verdict.failed(criterion.id, why, judge=self.name)
+        if holds is not None:
+            applies = self._expected(holds, _YES_NO)
+            if isinstance(applies, Failure):
+                return Verdict.failed(criterion.id, applies, judge=self.name)
+            if applies < 0.5:
+                reason = f"P(condition) = {applies:.3f}"
+                return Verdict.not_applicable(criterion.id, judge=self.name, reason=reason)
+        value = self._expected(rated, scale.values)
+        if isinstance(value, Failure):
+            return Verdict.failed(criterion.id, value, judge=self.name)
+        return Verdict(criterion.id, criterion.normalise(value), raw=value, judge=self.name)
+
+    def _expected(self, answer: Completion | ChatError, values: Mapping[str, float]) -> float | Failure:
+        if isinstance(answer, ChatError):
+            return failure_of(answer)
+        if answer.refusal:
+            return failure(FailureKind.REFUSAL, f"the model refused: {answer.refusal[:200]}")
+        if answer.finish is Finish.CONTENT_FILTER:
+            return failure(FailureKind.CONTENT_FILTER, "the server's content filter withheld the answer")
+        if not answer.logprobs:
+            return failure(FailureKind.NO_LOGPROBS, f"{self.model.name} returned no log-probabilities")
+        tokens = plain_tokens(answer.logprobs, answer.text)
+        mass = label_mass(tokens, values, ended=answer.finish is Finish.STOP)
+        expected = mass.expected(values)
+        if expected is None or mass.outside > self.max_outside:
+            said = f"{mass.outside:.1%} of the probability lies outside the scale (limit {self.max_outside:.0%})"
+            return failure(FailureKind.LOW_MASS, f"{said}; the model would say {answer.text[:40]!r}")
+        return expected
+
+
+def _item(criterion: Criterion, scale: _Scale) -> dict[str, object]:
+    values = [f"{value:g}" for value in scale.values.values()]
+    levels = [{"label": label, "text": text} for label, text in scale.shown]
+    return {"text": criterion.text, "levels": levels, "low": values[0], "high": values[-1]}
+
+
+class HolisticExpectationJudge(ExpectationJudge):
+    """Rates a response as a whole, and scores the mean over the ratings by their probability.
+
+    The judgement has an `overall` verdict, whose `raw` is the expected rating from `low` to `high` and whose score
+    is min-max normalised, and no verdicts on single criteria. What `ExpectationJudge` says of levels holds.
+
+    Args:
+        low, high: whole numbers from 0 upwards, 20 apart at most. The presets for ratings take 1 to 10.
+        with_rubric: show the criteria; without them it is a Likert judge.
+        options: as in `ExpectationJudge`.
+    """
+
+    def __init__(
+        self,
+        model: ChatModel,
+        *,
+        low: int = 1,
+        high: int = 10,
+        with_rubric: bool = True,
+        prompt: Prompt | None = None,
+        max_outside: float = 0.5,
+        top_logprobs: int = 20,
+        prefill: str = "Answer:",
+        **shown: Unpack[Shown],
+    ) -> None:
+        super().__init__(
+            model, prompt=prompt, max_outside=max_outside, top_logprobs=top_logprobs, prefill=prefill, **shown
+        )
+        numbers = _whole_numbers(low, high)
+        if numbers is None:
+            raise ConfigError(f"a rating from {low} to {high}", hint=f"use {_MOST} whole numbers from 0 at most")
+        self.low = low
+        self.high = high
+        self.with_rubric = with_rubric
+        self._values = {str(number): float(number) for number in numbers}
+
+    def identity(self) -> dict[str, object]:
+        """Adds the options of this judge."""
+        return super().identity() | {name: getattr(self, name) for name in ("low", "high", "with_rubric")}
+
+    def check(self, rubric: Rubric) -> None:
+        """Raises ConfigError for a rubric with veto criteria, which one rating cannot enforce."""
+        refuse_vetoes(rubric.criteria)
+
+    async def judge_criteria(self, rollout: Rollout, criteria: Sequence[Criterion]) -> Judgement:
+        """The overall verdict."""
+        try:
+            refuse_vetoes(criteria)
+            shared = self.prompt.render("shared", self.material(rollout).values())
+        except RubricateError as error:
+            return Judgement(overall=Verdict.failed(OVERALL, failure_of(error), judge=self.name))
+        shown = [shown_criterion(criterion) for criterion in criteria] if self.with_rubric else []
+        item = {"criteria": shown, "low": self.low, "high": self.high}
+        digits = max(len(label) for label in self._values)
+        (answer,) = await self.model.complete_many([self._request(shared, item, "overall", digits)])
+        usage = answer.usage if isinstance(answer, Completion) else Usage()
+        rating = self._expected(answer, self._values)
+        if isinstance(rating, Failure):
+            return Judgement(overall=Verdict.failed(OVERALL, rating, judge=self.name), usage=usage)
+        score = (rating - self.low) / (self.high - self.low)
+        return Judgement(overall=Verdict(OVERALL, score, raw=rating, judge=self.name), usage=usage)
