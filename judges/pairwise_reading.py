@@ -104,11 +104,12 @@ def _by_criterion(value: object, criteria: Sequence[str], reply: str) -> dict[st
 def read_rubric_rm(reply: str, criteria: Sequence[str], ties: bool, quoted: Sequence[str]) -> PairReply:
     """Rubric-RM's sections: the winner stands in the Final Judgment, the gatekeeper in the Compliance Check."""
     visible = strip_reasoning(reply)
-    judgment = _section(visible, "Final Judgment")
-    if judgment is None:
-        if _section(visible, "Compliance Check") is not None or _section(visible, "Analysis") is not None:
-            raise ParseError("the reply ends before its final judgment", kind="incomplete", reply=reply)
-        judgment = reply
+    # From the first header on: a reply that judges twice must not be read as its last judgment alone.
+    start = re.search(_HEADER.format(name="Final Judgment"), visible, re.I | re.M)
+    judgment = visible[start.end() :] if start else reply
+    unfinished = start is None and (_section(visible, "Compliance Check") or _section(visible, "Analysis"))
+    if unfinished or not _WINNER.search(judgment):
+        raise ParseError("the reply ends before its winner", kind="incomplete", reply=reply)
     side = _side(parse_preference(judgment, LABELS, ties=ties, quoted=quoted))
     told = _JUSTIFIED.split(judgment, maxsplit=1)[-1]
     winner = _WINNER.search(told)
@@ -139,8 +140,8 @@ def read_rm_r1(reply: str, criteria: Sequence[str], ties: bool, quoted: Sequence
     answers = {text.strip() for text in _elements(outside, "answer")[0]}
     if len(answers) > 1:
         raise ParseError("the reply gives several answers", kind="ambiguous", reply=reply)
-    if "<answer>" in outside and not answers:
-        raise ParseError("the reply ends within its answer", kind="incomplete", reply=reply)
+    if not answers and ("<answer>" in outside or "[[" not in outside):
+        raise ParseError("the reply ends before its answer", kind="incomplete", reply=reply)
     side = _side(parse_preference(answers.pop() if answers else outside, _LONE, ties=ties, quoted=quoted))
     return PairReply(side, notes.get("eval", ""), None, notes)
 
@@ -158,6 +159,8 @@ def _elements(text: str, name: str) -> tuple[list[str], str]:
 
 def read_arena(reply: str, criteria: Sequence[str], ties: bool, quoted: Sequence[str]) -> PairReply:
     """Arena tags, `[[A>>B]]` to `[[B>>A]]`, and the older `[[A]]`, `[[B]]`, `[[C]]` (tie)."""
+    if "[[" not in reply:
+        raise ParseError("the reply ends before its tag", kind="incomplete", reply=reply)
     side = _side(parse_preference(reply, _LONE, ties=ties, tie_label="C", quoted=quoted))
     tags = _ARENA.findall(strip_reasoning(reply))
     strength = len(str(tags[-1][1])) if tags and side != TIE else (0 if side == TIE else None)

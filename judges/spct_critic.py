@@ -15,9 +15,9 @@ from rubricate.judges.parsing import parse_score
 from rubricate.judges.view import name_of
 from rubricate.prompts import Prompt, load_prompt
 from rubricate.rubrics import Polarity, Rubric
-from rubricate.types import Failure, FailureKind, Judge, Status, Usage, fingerprint
+from rubricate.types import Failure, FailureKind, Judge, Judgement, Usage, fingerprint
 
-__all__ = ["Critic", "Critique", "FunctionCritic", "JudgeCritic", "ModelCritic", "Rating"]
+__all__ = ["Critic", "Critique", "FunctionCritic", "JudgeCritic", "ModelCritic", "Rating", "weighted_share"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,17 +158,29 @@ class JudgeCritic(Critic):
         judgement = await self.judge.judge(
             Rollout("\n\n".join((critique.task, *shown)), critique.text), self.rubric
         )
-        if judgement.overall is not None:
-            return Rating(judgement.overall.score, judgement.overall.failure, judgement.usage)
-        total = weight = 0.0
-        for criterion, verdict in zip(self.rubric.criteria, judgement.verdicts, strict=True):
-            if verdict.status is Status.FAILED:
-                return Rating(None, verdict.failure, judgement.usage)
-            if verdict.score is not None:
-                penalty = criterion.polarity is Polarity.PENALTY
-                total += criterion.weight * (1.0 - verdict.score if penalty else verdict.score)
-                weight += criterion.weight
-        if weight == 0.0:
-            why = failure(FailureKind.INCOMPLETE, "no criterion with a weight applies to the critique")
-            return Rating(None, why, judgement.usage)
-        return Rating(total / weight, usage=judgement.usage)
+        share = weighted_share(self.rubric, judgement)
+        if isinstance(share, Failure):
+            return Rating(None, share, judgement.usage)
+        return Rating(share, usage=judgement.usage)
+
+
+def weighted_share(rubric: Rubric, judgement: Judgement) -> float | Failure:
+    """The overall verdict's score, or the weighted share of the criteria, in [0, 1].
+
+    A penalty counts when it is not met, a criterion that does not apply is left out, and one that failed makes the
+    whole fail. For a reward with a choice of aggregations see `rubricate.rewardmodels`.
+    """
+    overall = judgement.overall
+    if overall is not None:
+        if overall.score is not None:
+            return overall.score
+        return overall.failure or failure(FailureKind.INCOMPLETE, "the judge gave no overall score")
+    total = weight = 0.0
+    for criterion, verdict in zip(rubric.criteria, judgement.verdicts, strict=True):
+        if verdict.failure is not None:
+            return verdict.failure
+        if verdict.score is not None:
+            penalty = criterion.polarity is Polarity.PENALTY
+            total += criterion.weight * (1.0 - verdict.score if penalty else verdict.score)
+            weight += criterion.weight
+    return total / weight if weight else failure(FailureKind.INCOMPLETE, "no criterion with a weight applies")

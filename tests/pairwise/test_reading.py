@@ -108,7 +108,8 @@ def test_rubric_rm() -> None:
         (RM.partition("--- Final")[0], "incomplete"),
         (RM.replace("Winner: Response B", "Winner: Response A\nWinner: Response B"), "ambiguous"),
         (RM.replace("Winner: Response B", "Winner: Tie"), "ambiguous"),
-        (RM.replace("Winner: Response B", ""), "unparsable"),
+        (RM.replace("Winner: Response B", ""), "incomplete"),
+        (RM + "\n\n" + RM.replace("Winner: Response B", "Winner: Response A"), "ambiguous"),
     ],
 )
 def test_rubric_rm_with_something_wrong(reply: str, kind: str) -> None:
