@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from rubricate.chat.timing import deadline, remaining
 from rubricate.data.records import Rollout
 from rubricate.errors import ConfigError
 from rubricate.judges.base import CriteriaJudge
@@ -119,7 +120,8 @@ class Cascade(CriteriaJudge):
 
     The usual stages are verifiers, a small judge (in `Calibrated`, so that its probabilities mean something) and a
     large one. What goes on is asked together at the next stage. "Does not apply" is taken as certain, and so is a
-    verdict without a probability, a verifier's among them.
+    verdict without a probability, a verifier's among them. Each stage but the last gets half of the time left
+    to the deadline, so that one that hangs leaves some to the next.
 
     Args:
         stages: the judges, cheapest first; at least two.
@@ -194,12 +196,13 @@ class Cascade(CriteriaJudge):
             if not going:
                 stages.append(StageReport(stage.name))
                 continue
-            judgement = await ask(stage, rollout, [criteria[index] for index in going])
+            last, left = number == len(self.stages) - 1, remaining()
+            with deadline(None if left is None or last else left / 2):
+                judgement = await ask(stage, rollout, [criteria[index] for index in going])
             for index, verdict in zip(going, judgement.verdicts, strict=True):
                 said[index].append(verdict)
             failed = sum(verdict.failure is not None for verdict in judgement.verdicts)
             on = [index for index in going if self._goes_on(number, criteria[index], said[index][-1])]
-            last = number == len(self.stages) - 1
             unsure = 0 if last else len(on) - failed
             stages.append(
                 StageReport(stage.name, len(going), len(going) - failed - unsure, unsure, failed, judgement.usage)

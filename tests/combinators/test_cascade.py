@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from rubricate.chat import ChatRequest, MockModel
+from rubricate.chat import ChatRequest, MockModel, connect
+from rubricate.chat.timing import deadline
 from rubricate.data.records import Rollout
 from rubricate.errors import ConfigError, ServerError
 from rubricate.judges import CriterionJudge, LogprobJudge, VerifierJudge, final_answer
@@ -123,6 +124,14 @@ async def test_when_the_last_stage_fails_the_verdict_failed() -> None:
     assert verdict.failure is not None and verdict.failure.kind is FailureKind.SERVER
     assert verdict.failure.cause is FailureCause.INFRASTRUCTURE
     assert "the last stage failed: down" in verdict.failure.message and "small: met 0.60" in verdict.reason
+
+
+async def test_a_stage_that_hangs_leaves_time_to_the_next() -> None:
+    large = LogprobJudge(MockModel(p_yes=0.9))
+    with deadline(0.4):
+        judgement = await Cascade([LogprobJudge(connect("mock:hang")), large]).judge_criteria(ROLLOUT, [OPEN])
+    assert judgement.verdicts[0].score == pytest.approx(0.9)
+    assert "failed (deadline)" in judgement.verdicts[0].reason
 
 
 async def test_falling_back_is_asked_for_by_name_and_said() -> None:
