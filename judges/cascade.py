@@ -73,14 +73,14 @@ class CascadeReport:
 
     @property
     def share_escalated(self) -> float | None:
-        """Share of the criteria that the first stage did not decide, in [0, 1]; None before the first one."""
-        return self.share_reaching(1)
+        """Share of the criteria that reached the last, dearest stage, in [0, 1]; None before the first one."""
+        return self.share_reaching(len(self.stages) - 1)
 
     def share_reaching(self, stage: int) -> float | None:
         """Share of the criteria that reached that stage (0 is the first), in [0, 1]."""
         if not self.criteria:
             return None
-        return self.stages[stage].asked / self.criteria if stage < len(self.stages) else 0.0
+        return self.stages[stage].asked / self.criteria
 
     @property
     def usage(self) -> Usage:

@@ -10,7 +10,7 @@ from rubricate.judges.base import CriteriaJudge, failure, failure_of
 from rubricate.rubrics import BinaryScale, Criterion
 from rubricate.types import Failure, FailureCause, FailureKind, Judgement, Status, Usage, Verdict
 
-__all__ = ["ask", "in_words", "probability_of", "summed", "vote"]
+__all__ = ["ask", "in_words", "is_outage", "probability_of", "summed", "vote"]
 
 log = logging.getLogger(__name__)
 

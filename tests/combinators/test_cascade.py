@@ -74,8 +74,8 @@ async def test_code_then_small_then_large() -> None:
         (2, 1, 1, 0),
         (1, 1, 0, 0),
     ]
-    assert report.share_escalated == pytest.approx(2 / 3)
-    assert report.share_reaching(2) == pytest.approx(1 / 3)
+    assert report.share_escalated == pytest.approx(1 / 3)
+    assert report.share_reaching(1) == pytest.approx(2 / 3)
     assert judgement.usage.calls == 3
 
 
