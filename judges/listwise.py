@@ -176,7 +176,7 @@ class ListwiseJudge(GroupModelJudge):
 
     def _chunks(self, material: SharedMaterial, rubric: Rubric | None, places: list[int]) -> list[_Chunk]:
         """The group in a drawn order, in parts of like size, under drawn labels."""
-        draw = random.Random(fingerprint([self.seed, material.task, self.sample]))
+        draw = random.Random(fingerprint([self.seed, material.plain_task, self.sample]))
         draw.shuffle(places)
         parts = -(-len(places) // self.max_group)
         cuts = [len(places) * n // parts for n in range(parts + 1)] if parts else []

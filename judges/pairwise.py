@@ -196,7 +196,7 @@ class PairwiseJudge(GroupModelJudge, PairJudge):
 
     def _drawn_order(self, material: SharedMaterial) -> Order:
         """By seed and texts: which *text* comes first does not depend on which was named first."""
-        drawn = fingerprint([self.seed, material.task, sorted(material.responses)])
+        drawn = fingerprint([self.seed, material.plain_task, sorted(material.responses)])
         lower_first = random.Random(drawn).random() < 0.5
         one, two = material.responses
         return "given" if (one <= two) == lower_first else "swapped"

@@ -155,7 +155,7 @@ class SpctJudge(GroupModelJudge):
     ) -> list[_Sample]:
         orders = list[tuple[int, ...]]()
         for number in range(self.samples):
-            drawn = random.Random(fingerprint([self.seed, material.task, self.sample, number]))
+            drawn = random.Random(fingerprint([self.seed, material.plain_task, self.sample, number]))
             orders.append(tuple(drawn.sample(fitting, len(fitting))))
         makers = [partial(self._request, material, rubric, order, number) for number, order in enumerate(orders)]
         asked = await self.asker.ask(makers, partial(_read, len(fitting), material.quoted))
