@@ -96,10 +96,18 @@ class Server:
     def __init__(self, url: str) -> None:
         self.root = url.removesuffix("/v1")
 
+    def block(self) -> str:
+        """Tokens of a cache block: only whole ones are shared."""
+        found = re.search(r'block_size="(\d+)"', self._metrics())
+        return found[1] if found else "an unknown number of"
+
+    def _metrics(self) -> str:
+        with urllib.request.urlopen(f"{self.root}/metrics", timeout=60) as reply:
+            return reply.read().decode()
+
     def counted(self) -> tuple[float, float]:
         """Prompt tokens taken and computed since it started."""
-        with urllib.request.urlopen(f"{self.root}/metrics", timeout=60) as reply:
-            text = reply.read().decode()
+        text = self._metrics()
         names = ("prompt_tokens_total", "request_prefill_kv_computed_tokens_sum")
         totals = [
             sum(float(value) for value in re.findall(rf"^vllm:{name}\{{[^}}]*\}} (\S+)$", text, re.MULTILINE))
@@ -151,6 +159,7 @@ async def run_arm(server: Server, model: ChatModel, groups: Sequence[Sequence[Ch
 async def compare(url: str, responses: int, block: int, tokens: int, *, reasons: bool) -> None:
     """Print the table of one kind of answer."""
     server, limits = Server(url), Limits(concurrency=64)
+    print(f"cache blocks of {server.block()} tokens", flush=True)
     models = [connect(url, limits=limits, warm_tokens=warm) for warm in (None, None, 256)]
     runs: list[list[Run]] = [[] for _ in ARMS]
     for number, first in enumerate(range(0, responses, block)):

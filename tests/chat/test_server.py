@@ -17,6 +17,7 @@ from rubricate.bridge import run_sync
 from rubricate.chat import (
     ChatModel,
     ChatRequest,
+    Completion,
     Limited,
     Limiter,
     Limits,
@@ -259,6 +260,46 @@ async def test_keys_are_sent_and_never_shown(monkeypatch: pytest.MonkeyPatch) ->
     assert b"sk-from-env" not in pickle.dumps(from_env)
     assert b"sk-openai" not in pickle.dumps(hosted)
     assert given.fingerprint == from_env.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("mark", "option", "expected"),
+    [("vllm-0.32.0-ce3059c1", "auto", None), ("fp_1", "auto", 256), ("", "auto", 256), ("vllm-0.32.0", 300, 300)],
+)
+async def test_a_server_that_shares_prefixes_at_once_is_not_warmed(
+    mark: str, option: int | str, expected: int | None
+) -> None:
+    """Known by its answers; what the caller has chosen stays."""
+    in_flight = 0
+    most = list[int]()
+
+    class Watched(ServerModel):
+        async def complete(self, request: ChatRequest) -> Completion:
+            nonlocal in_flight
+            in_flight += 1
+            most.append(in_flight)
+            try:
+                return await super().complete(request)
+            finally:
+                in_flight -= 1
+
+    async with FaultyServer(lambda body: Reply("yes", system_fingerprint=mark)) as server:
+        model = Watched(server.url, "test", warm_tokens=option)
+        first = [ask("x" * 2000 + str(at)) for at in range(4)]
+        await model.complete_many(first)
+        assert most[:2] == [1, 1]  # the second call begins when the first is answered
+        most.clear()
+        await model.complete_many(first)
+        assert most[:2] == ([1, 2] if expected is None else [1, 1])
+        assert model.capabilities.warm_tokens == expected
+        assert model.shares_at_once == (expected is None)
+        assert pickle.loads(pickle.dumps(ServerModel(server.url, warm_tokens=option))).warm_tokens in (256, 300)
+        await model.aclose()
+
+
+def test_a_wrong_word_for_warming_is_refused() -> None:
+    with pytest.raises(ConfigError, match="warm_tokens"):
+        ServerModel("http://127.0.0.1:1/v1", warm_tokens="always")
 
 
 async def test_no_key_for_openai_is_said_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -155,7 +155,8 @@ class Capabilities:
         prefill: it continues an assistant turn that has begun.
         context: context length in tokens, None where unknown.
         warm_tokens: shared prefix (in tokens) from which one call should go ahead and warm the server's cache
-            before its siblings follow; None where there is no prefix cache to warm.
+            before its siblings follow; None where that gains nothing: there is no prefix cache, or it is shared
+            among calls that arrive together.
     """
 
     logprobs: bool = False

@@ -22,6 +22,7 @@ from rubricate.chat.probing_tries import (
     probe_repeat,
     probe_schema,
 )
+from rubricate.chat.server import ServerModel
 from rubricate.chat.timing import SYSTEM_CLOCK, Clock, deadline
 from rubricate.errors import ChatError, DeadlineError, RubricateError, ServerError
 from rubricate.types import Usage
@@ -116,7 +117,7 @@ async def probe_model(
     report = ModelReport(subject.raw.name, tuple(findings), claimed)
     return replace(
         report,
-        contradictions=tuple(_contradictions(report, claimed)),
+        contradictions=tuple(_contradictions(report, claimed, at_once=_shares_at_once(subject))),
         first_tokens=subject.first_tokens,
         bound=bound,
         usage=subject.limiter.stats.usage,
@@ -156,7 +157,11 @@ def _said(error: RubricateError) -> str:
     return error.message if told else f"{error.message} (HTTP {status})"
 
 
-def _contradictions(report: ModelReport, claimed: Capabilities) -> Sequence[str]:
+def _shares_at_once(subject: Subject) -> bool:
+    return isinstance(subject.raw, ServerModel) and subject.raw.shares_at_once
+
+
+def _contradictions(report: ModelReport, claimed: Capabilities, *, at_once: bool) -> Sequence[str]:
     """Where the probes do not bear out what the back end's capabilities say."""
     found: list[str] = []
     for name, claim in (
@@ -176,6 +181,6 @@ def _contradictions(report: ModelReport, claimed: Capabilities) -> Sequence[str]
     if claimed.warm_tokens is not None and cache.sign in (Sign.NO, Sign.UNLIKELY):
         found.append(f"capabilities say warm_tokens={claimed.warm_tokens}, but no prefix cache shows: {cache.text}")
     by_construction = cache.details.get("by") == "construction"
-    if claimed.warm_tokens is None and cache.holds and not by_construction:
+    if claimed.warm_tokens is None and cache.holds and not by_construction and not at_once:
         found.append("capabilities say no prefix cache to warm, but there is one")
     return found

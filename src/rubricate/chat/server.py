@@ -16,12 +16,16 @@ from rubricate.chat.secret import Secret
 from rubricate.chat.timing import remaining
 from rubricate.chat.wire import Dialect, http_error, model_entries, parse_completion, request_body
 from rubricate.errors import ChatError, ConfigError, DeadlineError, RequestError, ServerError
+from rubricate.narrow import as_object
 from rubricate.types import fingerprint
 
 __all__ = ["KEY_VARIABLE", "ServerModel", "clean_url", "load_server"]
 
 # Not OPENAI_API_KEY: that key must not travel to whatever address a config file names.
 KEY_VARIABLE = "RUBRICATE_API_KEY"
+
+_WARM = 256
+_PATHS = ("/chat/completions", "/decisions", "/embeddings", "/models", "/systemone")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +74,17 @@ class ServerModel(ChatModel):
     Connections are pooled per event loop and closed with it; any number of `asyncio.run` may follow each other.
     Pickles without its connections, and without a key that came from the environment.
 
+    Attributes:
+        shares_at_once: the server is known to share a prefix among requests that arrive together.
+
     Args:
         url: base address, such as `http://localhost:8000/v1`.
         model: the model's name at the server; "" asks `/v1/models` once and takes the first.
         api_key: sent as a bearer token. Without it, the environment variable `key_variable` is read at each call.
         dialect: see Dialect.
         context: context length in tokens, where known.
-        warm_tokens: see Capabilities.
+        warm_tokens: see Capabilities. "auto" is 256 until the server's answers name vLLM, and None from then on:
+            vLLM shares cache blocks between requests of one step, so that waiting for a first call gains nothing.
         timeout: seconds for one request, where no earlier deadline holds; None waits for ever.
     """
 
@@ -89,7 +97,7 @@ class ServerModel(ChatModel):
         key_variable: str = KEY_VARIABLE,
         dialect: Dialect | None = None,
         context: int | None = None,
-        warm_tokens: int | None = 256,
+        warm_tokens: int | str | None = "auto",
         timeout: float | None = 600.0,
     ) -> None:
         self.url = clean_url(url)
@@ -97,7 +105,11 @@ class ServerModel(ChatModel):
         self.name = f"{self.url}#{model}" if model else self.url
         self.dialect = dialect or Dialect()
         self.context = context
-        self.warm_tokens = warm_tokens
+        if isinstance(warm_tokens, str) and warm_tokens != "auto":
+            raise ConfigError(f"warm_tokens is {warm_tokens!r}", hint="give a number of tokens, null, or auto")
+        self.warm_tokens = _WARM if isinstance(warm_tokens, str) else warm_tokens
+        self.shares_at_once = False
+        self._watching = isinstance(warm_tokens, str)
         self.timeout = timeout
         self._secret = Secret(given=api_key) if api_key else Secret(variable=key_variable)
         self._clients = self._pool()
@@ -137,7 +149,15 @@ class ServerModel(ChatModel):
         model = self.model or await self.resolve()
         body = json.dumps(request_body(request, model, self.dialect)).encode()
         record = await self._exchange("/chat/completions", body)
+        if self._watching:
+            self._learn(record)
         return parse_completion(record, self.name)
+
+    def _learn(self, record: object) -> None:
+        """See by an answer whether this is vLLM; its fingerprint is such as `vllm-0.32.0-ce3059c1`."""
+        mark = (as_object(record) or {}).get("system_fingerprint")
+        if isinstance(mark, str) and mark.startswith("vllm-"):
+            self.warm_tokens, self.shares_at_once, self._watching = None, True, False
 
     async def resolve(self) -> str:
         """The model's name at the server, asked for once. Raises RequestError when the server names none."""
@@ -216,7 +236,7 @@ def _open(url: str) -> _Client:
         cookie_jar=DummyCookieJar(),
         trust_env=secure,
     )
-    targets = {path: URL(url + path) for path in ("/chat/completions", "/embeddings", "/models")}
+    targets = {path: URL(url + path) for path in _PATHS}
 
     async def send(path: str, body: bytes | None, key: str, limit: float | None) -> _Reply:
         async with session.request(
@@ -243,7 +263,7 @@ def load_server(
     prefill: bool = False,
     extra: Mapping[str, object] | None = None,
     context: int | None = None,
-    warm_tokens: int | None = 256,
+    warm_tokens: int | str | None = "auto",
     timeout: float | None = 600.0,
 ) -> ServerModel:
     """The model behind `http:` and `https:`.

@@ -35,6 +35,7 @@ class Reply:
         finish: the finish reason.
         reasoning: sent as `reasoning_content`.
         refusal: sent as the message's `refusal`.
+        system_fingerprint: what the server says of itself in the answer, where not empty.
     """
 
     text: str = ""
@@ -42,6 +43,7 @@ class Reply:
     finish: str = "stop"
     reasoning: str = ""
     refusal: str = ""
+    system_fingerprint: str = ""
 
     def content(self) -> str:
         """The text that is sent."""
@@ -329,6 +331,7 @@ def _completion(
         "model": model,
         "choices": [choice],
         "usage": usage,
+        **({"system_fingerprint": reply.system_fingerprint} if reply.system_fingerprint else {}),
     }
 
 
