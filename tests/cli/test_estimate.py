@@ -35,7 +35,7 @@ def test_it_counts_what_the_judge_sends(tmp_path: Path, mode: str, per_call: int
     judge = build_judge(model, mode=mode, criteria_per_call=per_call)
     asyncio.run(judge.judge(unit.rollout, unit.rubric))
     sent = sum(len(request.text()) for request in model.requests)
-    found = estimate([unit], lambda model: build_judge(model, mode=mode, criteria_per_call=per_call))
+    found = estimate([unit], lambda like: build_judge(like, mode=mode, criteria_per_call=per_call), model)
     assert found.calls == len(model.requests) == calls
     assert found.tokens == pytest.approx(sent / 4, abs=2 * calls)  # and the words that an answer begins with
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from rubricate.chat import AnswerCache, ChatModel, Limited, Limiter, Recording, ReplayModel, connect
 from rubricate.errors import ConfigError
+from rubricate.judges import MODES, CriteriaJudge, build_judge
+from rubricate.judges.bundle import Bundle, read_bundle
 
 __all__ = ["Backing", "Bounds", "connect_judge"]
 
@@ -30,10 +32,12 @@ class Backing:
 
     Attributes:
         model: the model to judge with, None where code alone decides.
+        bundle: the folder that the judge comes from, where it does.
         cache, recording: set by `keep`.
     """
 
     model: ChatModel | None = None
+    bundle: Bundle | None = None
     cache: AnswerCache | None = None
     recording: Recording | None = None
 
@@ -49,13 +53,24 @@ class Backing:
 
     @property
     def default_mode(self) -> str:
-        """How to judge where nobody says: by log-probability for local models, which reason badly."""
+        """How to judge where nobody says: as the bundle does; by log-probability for local models, which reason
+        badly."""
+        if self.bundle is not None:
+            return self.bundle.kind if self.bundle.kind in MODES else "reasoned"
         return "logprob" if self.name.startswith("local:") else "reasoned"
 
     @property
     def exact(self) -> bool:
         """Whether rows with equal content must be told apart, because what became of each is recorded."""
         return self.recording is not None or self.replay is not None
+
+    def judge(
+        self, model: ChatModel | None, *, mode: str, criteria_per_call: int | None, view: str
+    ) -> CriteriaJudge:
+        """The judge, with a model in place of its own: the same behind a cache, or one that stands in for it."""
+        if self.bundle is not None:
+            return self.bundle.judge(model, verifiers=True)
+        return build_judge(model, mode=mode, criteria_per_call=criteria_per_call, view=view)
 
     def keep(self, *, cache: str | None, record: Path | None, restart: bool) -> None:
         """Put the answer cache ("" for the default place) and the recording in front of the model, opened.
@@ -98,9 +113,9 @@ class Backing:
 
 
 def connect_judge(judge: str, bounds: Bounds) -> Backing:
-    """The model of that name within these bounds; no model for `none`. Nothing is loaded, opened or asked.
+    """The model of that name, or of that bundle's judge, within these bounds; no model for `none`.
 
-    Raises ConfigError, MissingExtraError.
+    Nothing is loaded, opened or asked. Raises ConfigError, MissingExtraError, FormatError for a bundle's file.
     """
     if judge == "none":
         return Backing()
@@ -108,7 +123,8 @@ def connect_judge(judge: str, bounds: Bounds) -> Backing:
         raise ConfigError(
             "--budget needs prices", hint="give --prices P,C: money for a million prompt and completion tokens"
         )
-    model = connect(judge)
+    bundle = read_bundle(judge) if judge.startswith("bundle:") else None
+    model = connect(judge) if bundle is None else bundle.connect()
     prompt_price, completion_price = bounds.prices or (0.0, 0.0)
     given = {
         "concurrency": bounds.concurrency,
@@ -122,4 +138,4 @@ def connect_judge(judge: str, bounds: Bounds) -> Backing:
     changed = {key: value for key, value in given.items() if value is not None}
     if changed and isinstance(model, Limited):
         model = Limited(model.model, Limiter(replace(model.limiter.limits, **changed)))
-    return Backing(model)
+    return Backing(model, bundle)

@@ -35,16 +35,17 @@ class Estimate:
 
 
 class _Counting(ChatModel):
-    """Counts the requests that it gets and answers none of them."""
+    """Counts the requests that it gets and answers none of them; to a judge it is the model it stands in for."""
 
-    def __init__(self, replay: ReplayModel | None = None) -> None:
-        self.name = "none"
-        self.replay = replay
+    def __init__(self, like: ChatModel) -> None:
+        self.name = like.name
+        self.like = like
+        self.replay = like if isinstance(like, ReplayModel) else None
         self.calls = self.characters = self.lacking = 0
 
     @property
     def fingerprint(self) -> str:
-        return self.name
+        return self.like.fingerprint
 
     @property
     def capabilities(self) -> Capabilities:
@@ -64,17 +65,15 @@ class _Counting(ChatModel):
         return RequestError("nothing is asked in a dry run")  # of a kind that no judge tries again
 
 
-def estimate(
-    units: Iterable[Unit], make_judge: Callable[[ChatModel], CriteriaJudge], *, replay: ReplayModel | None = None
-) -> Estimate:
+def estimate(units: Iterable[Unit], make_judge: Callable[[ChatModel], CriteriaJudge], like: ChatModel) -> Estimate:
     """Render every prompt that the judge would send at first, and count; code checks are not run.
 
     Args:
         units: the responses.
         make_judge: gives the run's judge with another model.
-        replay: the recording that is to answer.
+        like: the run's model.
     """
-    model = _Counting(replay)
+    model = _Counting(like)
     judge = make_judge(model)
     line: int | None = None
 
@@ -97,7 +96,7 @@ def check_recorded(inputs: Inputs, replay: ReplayModel, make_judge: Callable[[Ch
 
     What it would ask because of an answer, such as once more, shows when it is played.
     """
-    found = estimate(inputs, make_judge, replay=replay)
+    found = estimate(inputs, make_judge, replay)
     if found.lacking:
         raise ConfigError(
             f"the recording {replay.path} lacks {found.lacking} of {found.calls} requests, "

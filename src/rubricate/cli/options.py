@@ -102,7 +102,7 @@ Judge = Annotated[
     typer.Option(
         metavar="MODEL",
         help="The judge's model: openai:NAME, http://HOST:PORT/v1#NAME, local:smollm2, local:/DIR, mock:yes, "
-        "replay:FILE; none for verifiers alone.",
+        "replay:FILE; bundle:NAME or bundle:DIR for a saved judge; none for verifiers alone.",
     ),
 ]
 RubricFile = Annotated[Path | None, typer.Option(metavar="FILE", help="File with one rubric for every row.")]

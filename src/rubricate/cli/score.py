@@ -27,7 +27,7 @@ from rubricate.cli.summary import Tally, counted, table
 from rubricate.cli.targets import check_page, check_record, check_target, exists_already
 from rubricate.data.records import Rollout
 from rubricate.errors import ConfigError, FormatError
-from rubricate.judges import CriteriaJudge, build_judge
+from rubricate.judges import CriteriaJudge
 from rubricate.rewardmodels import Aggregation, RubricReward, preset
 from rubricate.rubrics import Rubric
 from rubricate.types import Reward
@@ -99,7 +99,7 @@ def run_score(options: ScoreOptions) -> int:
     """
     for name in options.imports:
         import_code(name)
-    _check_kept(options)
+    _check_options(options)
     backing = connect_judge(options.judge, options.bounds)
     options = replace(options, mode=options.mode or backing.default_mode)
     aggregation = _aggregation(options)
@@ -112,17 +112,17 @@ def run_score(options: ScoreOptions) -> int:
     )
     _check_targets(options)
     stamp = _stamp(options.data)
-    judge = _judge(options, backing.model)
+    judge = _judge(options, backing, backing.model)
     shared = (inputs.shared, inputs.rubric_path) if inputs.shared and inputs.rubric_path else None
     survey = inputs.survey(check=RubricCheck(judge, aggregation, shared=shared))
     if options.dry_run:
         print(table(_estimate(options, inputs, survey, backing)))
         return 0
     if backing.replay is not None:
-        check_recorded(inputs, backing.replay, lambda model: _judge(options, model))
+        check_recorded(inputs, backing.replay, lambda model: _judge(options, backing, model))
     asyncio.run(load_in_process(backing.model))
     backing.keep(cache=options.cache, record=options.record, restart=options.restart)
-    reward = _reward_model(options, _judge(options, backing.model), aggregation, survey)
+    reward = _reward_model(options, _judge(options, backing, backing.model), aggregation, survey)
     began = time.monotonic()
     with Journal(journal_path(options.out), _settings(options, inputs, reward), restart=options.restart) as journal:
         if journal.new and options.out.exists() and not options.restart:
@@ -148,8 +148,14 @@ def run_score(options: ScoreOptions) -> int:
         return _Finish(options, inputs, journal, scored, reward, backing).run(began)
 
 
-def _check_kept(options: ScoreOptions) -> None:
-    """Raises ConfigError where there is nothing to keep or record."""
+def _check_options(options: ScoreOptions) -> None:
+    """Raises ConfigError where there is nothing to keep or record, and for what a bundle has settled already."""
+    settled = (options.mode, options.criteria_per_call, options.view) != (None, 1, "final")
+    if options.judge.startswith("bundle:") and settled:
+        raise ConfigError(
+            "a bundle holds its own mode, view and number of criteria a call",
+            hint="leave --mode, --view and --criteria-per-call out, or name the model in place of the bundle",
+        )
     if options.judge == "none" and (options.cache is not None or options.record is not None):
         raise ConfigError("with --judge none there are no answers to keep", hint="leave --cache and --record out")
     if options.judge.startswith("replay:") and options.cache is not None:
@@ -218,8 +224,8 @@ def _stamp(data: Path) -> tuple[int, int, int] | None:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _judge(options: ScoreOptions, model: ChatModel | None) -> CriteriaJudge:
-    return build_judge(
+def _judge(options: ScoreOptions, backing: Backing, model: ChatModel | None) -> CriteriaJudge:
+    return backing.judge(
         model, mode=options.judge_mode, criteria_per_call=options.criteria_per_call, view=options.view
     )
 
@@ -227,7 +233,7 @@ def _judge(options: ScoreOptions, model: ChatModel | None) -> CriteriaJudge:
 def _estimate(options: ScoreOptions, inputs: Inputs, survey: Survey, backing: Backing) -> list[tuple[str, str]]:
     asked = Estimate()
     if backing.model is not None:
-        asked = estimate(inputs, lambda model: _judge(options, model), replay=backing.replay)
+        asked = estimate(inputs, lambda model: _judge(options, backing, model), backing.model)
     recorded = [("calls that the recording lacks", f"{asked.lacking:,}")] if backing.replay is not None else []
     return [
         ("rows", f"{survey.rows:,}"),
