@@ -54,6 +54,12 @@ def _server() -> Callable[..., ChatModel]:
     return load_server
 
 
+def _decisions() -> Callable[..., ChatModel]:
+    from rubricate.chat.decisions import load_decisions
+
+    return load_decisions
+
+
 def _local() -> Callable[..., ChatModel]:
     from rubricate.chat.local import load_local
 
@@ -93,6 +99,7 @@ for _back_end in (
     BackEnd("openai", _openai, "openai:gpt-5-mini"),
     BackEnd("http", _server, "http://localhost:8000/v1#model"),
     BackEnd("https", _server, "https://host/v1#model"),
+    BackEnd("decisions", _decisions, "decisions:http://localhost:8000/v1"),
     BackEnd("local", _local, "local:smollm2", _IN_PROCESS),
     BackEnd("vllm", _vllm, "vllm:/DIR", _IN_PROCESS),
     BackEnd("mock", _mock, "mock:yes", Limits(concurrency=None, attempt_timeout=None)),
