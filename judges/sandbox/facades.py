@@ -73,6 +73,7 @@ def preload() -> None:
     for name in _CODECS:
         codecs.lookup(name)
     datetime.datetime.strptime("2001", "%Y")
+    collections.Counter("a").most_common(1)
 
 
 def facades() -> dict[str, Facade]:

@@ -13,7 +13,7 @@ import datetime
 import operator
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from types import CodeType
 from typing import Any, NoReturn
 
@@ -215,10 +215,13 @@ class Guards:
         name: str,
         globals: object = None,
         locals: object = None,
-        fromlist: Iterable[str] | None = (),
+        fromlist: tuple[str, ...] | list[str] | None = (),
         level: int = 0,
     ) -> Facade:
         """The façade of a module."""
+        if type(fromlist) is list and name in sys.modules:
+            # Only the library's C code passes a list. It takes the module from `sys.modules`, not what is returned.
+            return Facade()
         found = self._modules.get(name) if type(name) is str and level == 0 else None
         if found is None:
             self.refuse(f"import of {name}")

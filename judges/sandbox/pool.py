@@ -130,7 +130,11 @@ async def run_checks_async(
     """As `run_checks`, without holding the event loop. Cancelled, it ends its process first."""
     job, limits = _job(source, texts, function, unsafe_without_seccomp), _limits(seconds, memory)
     pool, wake = _pool, Wake()
-    future = pool.threads.submit(_run, job, limits, pool, wake)
+    try:
+        future = pool.threads.submit(_run, job, limits, pool, wake)
+    except RuntimeError:  # the interpreter is about to exit
+        wake.close()
+        raise
     future.add_done_callback(lambda _: wake.close())
     waiting = asyncio.wrap_future(future)
     try:

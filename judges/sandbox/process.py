@@ -6,11 +6,13 @@ import contextlib
 import importlib.util
 import json
 import os
+import py_compile
 import secrets
 import selectors
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -72,17 +74,23 @@ class Wake:
     def __init__(self) -> None:
         self.requested = False
         self.receiver, self._sender = os.pipe()
+        self._lock = threading.Lock()
+        self._open = True
 
     def request(self) -> None:
-        """Ask for the end."""
+        """Ask for the end. Nothing happens when it has come already."""
         self.requested = True
-        with contextlib.suppress(OSError):  # over and closed already
-            os.write(self._sender, b"x")
+        with self._lock:  # a closed descriptor's number may belong to someone else by now
+            if self._open:
+                os.write(self._sender, b"x")
 
     def close(self) -> None:
         """Release the pipe."""
-        os.close(self.receiver)
-        os.close(self._sender)
+        with self._lock:
+            if self._open:
+                self._open = False
+                os.close(self.receiver)
+                os.close(self._sender)
 
 
 def unsupported_reason() -> str:
@@ -141,20 +149,37 @@ def boot_code() -> str:
     spec = importlib.util.find_spec("RestrictedPython")
     if spec is None or spec.origin is None:
         raise MissingExtraError("RestrictedPython", extra="sandbox")
+    here = Path(__file__).resolve().parent
+    _compile_once(here)
     packages = [
         ("rubricate", ""),
         ("rubricate.judges", ""),
-        ("rubricate.judges.sandbox", str(Path(__file__).resolve().parent)),
+        ("rubricate.judges.sandbox", str(here)),
         ("RestrictedPython", str(Path(spec.origin).resolve().parent)),
     ]
     return _BOOT.format(packages=packages)
 
 
+def _compile_once(folder: Path) -> None:
+    """Write the byte code of what runs inside: nothing here imports it, and in there nothing can be written."""
+    if sys.dont_write_bytecode:
+        return
+    for name in ("child", "facades", "language", "seccomp"):
+        source = folder / f"{name}.py"
+        with contextlib.suppress(OSError, py_compile.PyCompileError):  # read-only: each check compiles them then
+            cached = Path(importlib.util.cache_from_source(str(source)))
+            if not cached.exists() or cached.stat().st_mtime < source.stat().st_mtime:
+                py_compile.compile(str(source), quiet=2)
+
+
 def _start() -> subprocess.Popen[bytes]:
     # -S -s -P and an environment of our own are what -I does, but for the hash seed: -I would ignore it, and the
     # order of sets would change a check from one run to the next.
+    options = ["-S", "-s", "-P", "-B", "-W", "ignore"]
+    if sys.pycache_prefix is not None:
+        options += ["-X", f"pycache_prefix={sys.pycache_prefix}"]
     return subprocess.Popen(
-        [sys.executable, "-S", "-s", "-P", "-B", "-W", "ignore", "-c", boot_code()],
+        [sys.executable, *options, "-c", boot_code()],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -131,7 +131,6 @@ _ALLOWED = (
     "clock_gettime",
     "exit",
     "exit_group",
-    "futex",
     "getpid",
     "gettid",
     "gettimeofday",
@@ -168,11 +167,12 @@ _REFUSED = (
     "tgkill",
 )
 
-_LOAD, _JUMP_EQUAL, _JUMP_FROM, _JUMP_BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_LOAD, _AND, _JUMP_EQUAL, _JUMP_FROM, _JUMP_BITS, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
 _KILL, _ERRNO, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
 _EPERM = 1
 _NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16
 _PROT_EXEC = 4
+_FUTEX_MASK, _FUTEX_WAIT, _FUTEX_WAKE, _FUTEX_WAIT_BITSET, _FUTEX_WAKE_BITSET = 0x7F, 0, 1, 9, 10
 
 
 def _step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
@@ -215,6 +215,18 @@ def filter_program(architecture: Architecture, output: int) -> bytes:
             _step(_RETURN, _ALLOW),
             _step(_RETURN, _KILL),
         ]
+    # Locks wait and wake. The other operations have let programs into the kernel before.
+    steps += [
+        _step(_JUMP_EQUAL, numbers["futex"], 0, 8),
+        _argument(1),
+        _step(_AND, _FUTEX_MASK),
+        _step(_JUMP_EQUAL, _FUTEX_WAIT, 4, 0),
+        _step(_JUMP_EQUAL, _FUTEX_WAKE, 3, 0),
+        _step(_JUMP_EQUAL, _FUTEX_WAIT_BITSET, 2, 0),
+        _step(_JUMP_EQUAL, _FUTEX_WAKE_BITSET, 1, 0),
+        _step(_RETURN, _KILL),
+        _step(_RETURN, _ALLOW),
+    ]
     steps.append(_step(_RETURN, _KILL))
     return b"".join(steps)
 

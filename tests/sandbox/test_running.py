@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
 import time
@@ -53,14 +54,18 @@ LOOP = "def verify_requirement(text):\n    while True:\n        pass\n"
 
 @pytest.fixture(autouse=True)
 def no_process_is_left() -> Iterator[None]:
+    before = children()
     yield
-    assert children() == set()
+    assert children() <= before
 
 
 def children() -> set[str]:
     """Processes that this one has started and that are still there, zombies too."""
-    lists = Path("/proc/self/task").glob("*/children")
-    return {child for entry in lists for child in entry.read_text().split()}
+    found: set[str] = set()
+    for entry in Path("/proc/self/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # the thread has ended
+            found |= set(entry.read_text().split())
+    return found
 
 
 @needs_filter
@@ -93,6 +98,23 @@ USES = {
     "text": ("import string", "all(c in string.ascii_lowercase for c in text)", "abc", "aBc"),
     "sorted by a method": ("", "sorted(text.split(), key=str.lower) == text.split()", "a B c", "b A"),
     "encodings": ("", "len(text.encode('utf-8')) == 2", "\u00e9", "e"),
+    "formatted dates": (
+        "import datetime",
+        "datetime.date.fromisoformat(text).strftime('%d') == '03'",
+        "2020-01-03",
+        "2020-01-04",
+    ),
+    "broken json": (
+        "import json\ndef ok(text):\n    try:\n        return bool(json.loads(text))\n"
+        "    except ValueError:\n        return False",
+        "ok(text)",
+        '{"a": 1}',
+        '{"a" 1}',
+    ),
+    "templates": ("import re", r"re.sub(r'(a)(b)', r'\2\g<1>', text) == 'ba'", "ab", "aa"),
+    "counting": ("from collections import Counter", "Counter(text).most_common(1)[0][0] == 'a'", "aab", "bba"),
+    "wrapping": ("import textwrap", "len(textwrap.wrap(text, 10)) == 2", "hello big world", "hello"),
+    "digits": ("import json", "json.dumps({'a': text}, indent=1).count('1') == 1", "1", "2"),
     "groups": ("from itertools import groupby", "max(len(list(g)) for _, g in groupby(text)) < 3", "aab", "aaab"),
 }
 

@@ -87,6 +87,8 @@ FATAL = {
     "sleep": "import time\ntime.sleep(100)",
     "executable memory": "libc.mmap(0, 4096, 7, 34, -1, 0)",
     "memory made executable": "a = id(libc)\nlibc.mprotect(ctypes.c_void_p(a & ~4095), 4096, 5)",
+    "call of another convention": "libc.syscall(0x40000000 + 39)",
+    "inheriting locks": "libc.syscall({'x86_64': 202}.get(os.uname().machine, 98), id(libc), 6, 0, 0, 0, 0)",
     "bpf": "libc.syscall(321, 0, 0, 0)",
 }
 
@@ -132,9 +134,12 @@ def test_a_forged_answer_is_not_believed() -> None:
 
 
 def test_output_after_the_last_answer_takes_it_back() -> None:
-    source = "class A:\n    def __del__(self):\n        os.write(1, b'more')\nglobals()['a'] = A()\nreturn True"
-    first, last = run(source, "one", "two")
-    assert (first.failure, last.failure) == (BAD_RESULT, BAD_RESULT) or last.failure is BAD_RESULT
+    late = "leave = os._exit\nos._exit = lambda code: (os.write(1, b'more'), leave(code))\nreturn True"
+    first, last = run(late, "one", "two")
+    assert (first.met, first.failure) == (True, None)
+    assert (last.met, last.failure) == (None, BAD_RESULT)
+    (result,) = run("leave = os._exit\nos._exit = lambda code: leave(7)\nreturn True")
+    assert (result.met, result.failure) == (None, CRASH)
 
 
 def test_a_flood_is_cut_at_once_whatever_the_time_allowed() -> None:
