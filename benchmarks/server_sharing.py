@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import os
 import random
 import re
@@ -18,6 +19,8 @@ import time
 import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
+from pathlib import Path
 from statistics import median
 
 import numpy as np
@@ -88,6 +91,7 @@ class Run:
     prompt: float
     computed: float
     wall: float
+    cpu: float
 
 
 class Server:
@@ -95,6 +99,15 @@ class Server:
 
     def __init__(self, url: str) -> None:
         self.root = url.removesuffix("/v1")
+
+    def cpu_seconds(self) -> float:
+        """CPU time of all its processes so far, 0 where it runs elsewhere. Other programs disturb it less."""
+        group, total = os.environ.get("RUBRICATE_VLLM_PID", ""), 0
+        for stat in Path("/proc").glob("[0-9]*/stat") if group else ():
+            with contextlib.suppress(OSError):  # a process that has just ended
+                fields = stat.read_text().rpartition(")")[2].split()
+                total += int(fields[11]) + int(fields[12]) if fields[2] == group else 0
+        return total / os.sysconf("SC_CLK_TCK")
 
     def block(self) -> str:
         """Tokens of a cache block: only whole ones are shared."""
@@ -147,13 +160,13 @@ def with_reasons(request: ChatRequest) -> ChatRequest:
 async def run_arm(server: Server, model: ChatModel, groups: Sequence[Sequence[ChatRequest]]) -> Run:
     """Send all groups at once through the model's limiter; every request must be answered."""
     server.forget()
-    before, start = server.counted(), time.perf_counter()
+    before, cpu, start = server.counted(), server.cpu_seconds(), time.perf_counter()
     answers = await asyncio.gather(*(model.complete_many(group) for group in groups))
     wall, after = time.perf_counter() - start, server.counted()
     for answer in (answer for group in answers for answer in group):
         if isinstance(answer, ChatError):
             raise answer
-    return Run(after[0] - before[0], after[1] - before[1], wall)
+    return Run(after[0] - before[0], after[1] - before[1], wall, server.cpu_seconds() - cpu)
 
 
 async def compare(url: str, responses: int, block: int, tokens: int, *, reasons: bool) -> None:
@@ -171,7 +184,8 @@ async def compare(url: str, responses: int, block: int, tokens: int, *, reasons:
         for arm in [(number + turn) % len(ARMS) for turn in range(len(ARMS))]:  # no arm is always the first
             runs[arm].append(await run_arm(server, models[arm], orders[arm]))
             done = runs[arm][-1]
-            print(f"  block {number}, {ARMS[arm]}: {done.computed:,.0f} tokens, {done.wall:.1f} s", flush=True)
+            text = f"{done.computed:,.0f} tokens, {done.wall:.1f} s, CPU {done.cpu:.1f} s"
+            print(f"  block {number}, {ARMS[arm]}: {text}", flush=True)
     kind = f"reasons of {REASON_TOKENS} tokens" if reasons else "one-token verdicts"
     print(f"\n{responses} responses of about {tokens} tokens x {len(CRITERIA)} criteria, {kind}\n")
     print(summary(runs), "\n", flush=True)
@@ -180,24 +194,16 @@ async def compare(url: str, responses: int, block: int, tokens: int, *, reasons:
 
 
 def summary(runs: Sequence[Sequence[Run]]) -> str:
-    """Totals of each arm, and how much less than criterion first it took: in all, and block by block."""
+    """Totals of each arm, and how much less than criterion first it took; wall time also block by block."""
     rows: list[list[object]] = []
     for name, found in zip(ARMS, runs, strict=True):
-        pairs = list(zip(runs[0], found, strict=True))
-        walls = [base.wall / run.wall for base, run in pairs]
-        computed, base_computed = sum(run.computed for run in found), sum(run.computed for run in runs[0])
-        rows.append(
-            [
-                name,
-                f"{sum(run.prompt for run in found):,.0f}",
-                f"{computed:,.0f}",
-                f"{base_computed / computed:.1f}x",
-                f"{sum(run.wall for run in found):.1f} s",
-                f"{sum(run.wall for run in runs[0]) / sum(run.wall for run in found):.1f}x",
-                f"{min(walls):.1f}-{median(walls):.1f}-{max(walls):.1f}x",
-            ]
-        )
-    return table(["", "prompt tokens", "computed", "fewer", "wall", "less", "by block: least, median, most"], rows)
+        walls = [base.wall / run.wall for base, run in zip(runs[0], found, strict=True)]
+        row: list[object] = [name, f"{sum(run.prompt for run in found):,.0f}"]
+        for figure, unit in (("computed", ""), ("cpu", " s"), ("wall", " s")):
+            base, own = (sum(map(attrgetter(figure), some), 0.0) for some in (runs[0], found))
+            row += [f"{own:,.0f}{unit}", f"{base / own:.1f}x" if own else ""]
+        rows.append([*row, f"{min(walls):.1f}-{median(walls):.1f}-{max(walls):.1f}x"])
+    return table(["", "prompt tokens", "computed", "fewer", "CPU", "less", "wall", "less", "by block"], rows)
 
 
 async def accuracy(url: str, samples: int | None) -> None:

@@ -1,7 +1,8 @@
 """Run a command beside a vLLM server on CPU: vllm_server.py [OPTIONS] COMMAND [ARGUMENT...]
 
-The command finds the server's address in RUBRICATE_VLLM_URL. The server listens on this machine only, on a free
-port, and is stopped when the command ends, whatever way it ends. Its log goes to out/vllm_server.log.
+The command finds the server's address in RUBRICATE_VLLM_URL, and its process group in RUBRICATE_VLLM_PID.
+The server listens on this machine only, on a free port, and is stopped when the command ends, whatever way it ends.
+Its log goes to out/vllm_server.log.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ SETTINGS = {
     "VLLM_NO_USAGE_STATS": "1",
     "VLLM_SERVER_DEV_MODE": "1",  # for /reset_prefix_cache, which the benchmark uses
     "HF_HUB_OFFLINE": "1",
+    "OMP_WAIT_POLICY": "PASSIVE",  # threads that spin while they wait are many times slower on a busy machine
 }
 
 
@@ -52,7 +54,8 @@ def main() -> int:
         try:
             wait_for(server, port, log)
             print(f"vLLM answers after {time.monotonic() - started:.0f} s", flush=True)
-            environment = {**os.environ, "RUBRICATE_VLLM_URL": f"http://127.0.0.1:{port}/v1"}
+            address = {"RUBRICATE_VLLM_URL": f"http://127.0.0.1:{port}/v1", "RUBRICATE_VLLM_PID": str(server.pid)}
+            environment = {**os.environ, **address}
             return subprocess.run(options.command, env=environment, check=False).returncode
         finally:
             stop(server)
@@ -81,7 +84,7 @@ def start(python: str, model: str, port: int, block: str, output: object) -> sub
         "OMP_NUM_THREADS": str(len(cores)),
     }
     arguments = f"--model {model} --served-model-name smollm2 --host 127.0.0.1 --port {port}".split()
-    # Only whole blocks are shared. With 128 tokens (the default on CPUs; 16 on GPUs) a call computes up to 127 anew.
+    # Only whole blocks are shared: with 128 tokens (the default on CPUs, 16 on GPUs) a call repeats up to 127.
     arguments += ["--block-size", block]
     # eager: compiling takes longer than all tests; with token details: they say what was cached
     arguments += "--dtype bfloat16 --enforce-eager --enable-prompt-tokens-details".split()

@@ -16,7 +16,7 @@ from rubricate.chat import connect
 from rubricate.chat.base import ChatModel, ChatRequest, Completion, Finish, Message
 from rubricate.chat.timing import deadline
 from rubricate.data.records import Rollout
-from rubricate.errors import ChatError, ConfigError, ContextOverflowError, DeadlineError, RequestError
+from rubricate.errors import ChatError, ContextOverflowError, DeadlineError, RequestError
 from rubricate.judges import LogprobJudge
 from rubricate.rubrics import Criterion, Rubric
 
@@ -159,12 +159,6 @@ def test_engine_is_freed_and_started_anew_with_an_adapter(
     moved = max(abs(before[token] - after[token]) for token in before.keys() & after.keys())
     off = max(abs(expected[token] - after[token]) for token in after if token in expected)
     assert moved > 0.5 > 0.25 > off
-
-
-def test_wrong_options_are_named(model_dir: Path) -> None:
-    for option, value in (("dtype", "float8"), ("max_model_len", 0), ("gpu_memory", 2), ("eager", "often")):
-        with pytest.raises(ConfigError, match=option):
-            connect(name_of(model_dir, **{option: value}))
 
 
 def must(answer: Completion | ChatError) -> Completion:

@@ -15,7 +15,7 @@ from rubricate.chat.timing import remaining
 from rubricate.chat.vllm_host import VllmHost, host_for
 from rubricate.chat.vllm_library import VllmOptions, require_vllm
 from rubricate.errors import ChatError, ConfigError, DeadlineError
-from rubricate.narrow import as_number
+from rubricate.narrow import as_number, as_object
 from rubricate.types import fingerprint
 
 __all__ = ["VllmModel", "VllmOptions", "load_vllm", "model_folder"]
@@ -43,7 +43,10 @@ def load_vllm(
 
     Raises ConfigError for weights or options that cannot be, MissingExtraError where vLLM is not installed.
     """
-    options = VllmOptions(adapter, dtype, max_model_len, gpu_memory, tensor_parallel, eager, dict(engine or {}))
+    arguments = as_object(engine or {})
+    if arguments is None:
+        raise ConfigError("engine must be a mapping of vLLM's EngineArgs", hint='such as {"quantization": "fp8"}')
+    options = VllmOptions(adapter, dtype, max_model_len, gpu_memory, tensor_parallel, eager, dict(arguments))
     return VllmModel(spec, options)
 
 

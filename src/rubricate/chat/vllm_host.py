@@ -16,7 +16,7 @@ from rubricate.chat.base import ChatRequest, Completion, Finish, TokenLogprob
 from rubricate.chat.local_rows import check_request
 from rubricate.chat.local_source import Source
 from rubricate.chat.local_text import Codec
-from rubricate.chat.vllm_library import Output, Sequence1, TokenScore, VllmEngine, VllmOptions, open_engine
+from rubricate.chat.vllm_library import Generated, Output, TokenScore, VllmEngine, VllmOptions, open_engine
 from rubricate.errors import ChatError, RubricateError
 from rubricate.types import Usage
 
@@ -52,12 +52,14 @@ class VllmHost:
         pid: the process that the thread belongs to.
         context: context length in tokens, None until the engine has started.
         users: the models that use it.
+        closed: its last user has left; who comes later needs another one.
     """
 
     def __init__(self, source: Source, options: VllmOptions, name: str) -> None:
         self.pid = os.getpid()
         self.context: int | None = None
         self.users: weakref.WeakSet[object] = weakref.WeakSet()
+        self.closed = False
         self._source = source
         self._options = options
         self._name = name
@@ -79,14 +81,18 @@ class VllmHost:
 
     def leave(self, user: object) -> Future[None] | None:
         """`user` is done with the model. The engine is closed, after what is queued, when no user is left."""
-        self.users.discard(user)
-        with self._lock:
-            if self.users or self._executor is None:
+        with _hosts_lock:
+            self.users.discard(user)
+            if self.users:
                 return None
+            self.closed = True
+        with self._lock:
             executor, self._executor = self._executor, None
-            freed = executor.submit(self._close)
-            executor.shutdown(wait=False)
-            return freed
+        if executor is None:
+            return None
+        freed = executor.submit(self._close)
+        executor.shutdown(wait=False)
+        return freed
 
     def _thread(self) -> ThreadPoolExecutor:
         if self._executor is None:
@@ -164,7 +170,7 @@ def _completion(output: Output, request: ChatRequest, codec: Codec) -> Completio
     return Completion(answer.text, finish, usage, _logprobs(answer, request, codec))
 
 
-def _logprobs(answer: Sequence1, request: ChatRequest, codec: Codec) -> tuple[TokenLogprob, ...] | None:
+def _logprobs(answer: Generated, request: ChatRequest, codec: Codec) -> tuple[TokenLogprob, ...] | None:
     if request.top_logprobs is None or answer.logprobs is None:
         return None
     with_top = request.top_logprobs > 0
@@ -188,7 +194,7 @@ def host_for(source: Source, options: VllmOptions, name: str, user: object) -> V
     key = (source, repr(options))
     with _hosts_lock:
         host = _hosts.get(key)
-        if host is None or host.pid != os.getpid():  # a forked child has the object but not its thread
+        if host is None or host.closed or host.pid != os.getpid():  # a forked child has no such thread
             host = _hosts[key] = VllmHost(source, options, name)
         host.users.add(user)
         return host

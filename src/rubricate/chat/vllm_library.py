@@ -20,7 +20,7 @@ from rubricate.chat.local_torch import ChatTokenizer
 from rubricate.errors import ConfigError, MissingExtraError, RequestError
 from rubricate.narrow import as_array, as_number, as_object
 
-__all__ = ["Output", "Sequence1", "TokenScore", "VllmEngine", "VllmOptions", "open_engine", "require_vllm"]
+__all__ = ["Generated", "Output", "TokenScore", "VllmEngine", "VllmOptions", "open_engine", "require_vllm"]
 
 _LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)  # what vLLM's max_lora_rank may be
 
@@ -59,7 +59,7 @@ class TokenScore(Protocol):
     logprob: float
 
 
-class Sequence1(Protocol):
+class Generated(Protocol):
     """vLLM's CompletionOutput: one answer."""
 
     text: str
@@ -74,7 +74,7 @@ class Output(Protocol):
     request_id: str
     prompt_token_ids: Sequence[int] | None
     num_cached_tokens: int | None
-    outputs: Sequence[Sequence1]
+    outputs: Sequence[Generated]
     finished: bool
 
 
