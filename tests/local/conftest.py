@@ -135,18 +135,27 @@ def ask_engine(engine: Engine, requests: Sequence[ChatRequest], shared: bool) ->
         raise error
 
     groups = [requests] if shared else [[request] for request in requests]
-    engine.run(
-        [
-            Work(group, shared, lambda: True, lambda given, place=place: answers.update({place: given}), fail)
-            for place, group in enumerate(groups)
-        ]
-    )
+    sharing = engine.sharing
+    if not shared:
+        engine.sharing = False
+    engine.store.clear()
+    try:
+        engine.run(
+            [
+                Work(group, lambda: True, lambda given, place=place: answers.update({place: given}), fail)
+                for place, group in enumerate(groups)
+            ]
+        )
+    finally:
+        if not shared:
+            engine.sharing = sharing
     return [answer for place in sorted(answers) for answer in answers[place]]
 
 
 @pytest.fixture
 def ask() -> Ask:
-    """`ask(engine, requests, shared)` gives the answers, in this thread."""
+    """`ask(engine, requests, shared)` gives the answers, in this thread: from one work, with nothing kept from
+    before; or, where `shared` is False, from a work each, in plain batches."""
     return ask_engine
 
 

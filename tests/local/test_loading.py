@@ -20,9 +20,9 @@ from rubricate.chat import local_source
 from rubricate.chat.base import ChatRequest, Completion
 from rubricate.chat.local import LocalModel, load_local
 from rubricate.chat.local_engine import Engine, open_engine
-from rubricate.chat.local_forward import sharing_is_exact
 from rubricate.chat.local_host import LocalOptions
 from rubricate.chat.local_load import pick_device, pick_dtype
+from rubricate.chat.local_path import sharing_is_exact
 from rubricate.chat.local_source import content_hash, gguf_copy, resolve
 from rubricate.chat.local_torch import Network
 from rubricate.errors import ConfigError, MissingExtraError

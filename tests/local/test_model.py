@@ -155,7 +155,7 @@ async def test_what_is_cancelled_before_it_runs_does_not_run(held: Held, models:
     assert held.asked == [["first"], ["second", "fourth"]]
 
 
-async def test_what_comes_first_runs_first(held: Held, models: Models, user: Requests) -> None:
+async def test_what_waits_together_runs_together_in_order(held: Held, models: Models, user: Requests) -> None:
     model = load_local(str(models("llama")), device="cpu", max_batch_tokens=102)
     tasks = [asyncio.create_task(model.complete(user("opens")))]
     assert await asyncio.to_thread(held.entered.wait, 30)
@@ -166,7 +166,7 @@ async def test_what_comes_first_runs_first(held: Held, models: Models, user: Req
         await asyncio.sleep(0)
     held.go.set()
     await asyncio.gather(*tasks)
-    assert held.asked == [["opens"], ["shared"] * 2, ["plain", "plain2"], ["shared2"] * 2]
+    assert held.asked == [["opens"], ["shared", "shared", "plain", "shared2", "shared2", "plain2"]]
 
 
 async def test_a_model_that_breaks_is_a_chat_error(held: Held, models: Models, user: Requests) -> None:
@@ -202,7 +202,7 @@ def test_generation_ends_when_nobody_waits(engines: Engines, user: Requests) -> 
         raise error
 
     request = user("go on for ever", max_tokens=3000)
-    engine.run([Work([request], False, lambda: next(patience, None) is not None, outcome.extend, fail)])
+    engine.run([Work([request], lambda: next(patience, None) is not None, outcome.extend, fail)])
     assert not any(isinstance(answer, Completion) for answer in outcome)
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -11,9 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rubricate.chat.base import ChatRequest, Completion
+from rubricate.chat.local import load_local
 from rubricate.chat.local_engine import Engine
-from rubricate.chat.local_forward import Prefix, common_prefix, prefill, sharing_is_exact
+from rubricate.chat.local_forward import prefill
+from rubricate.chat.local_host import Work
+from rubricate.chat.local_path import Held, Path, assemble, sharing_is_exact
+from rubricate.chat.local_room import Room
+from rubricate.chat.local_store import PrefixStore
 from rubricate.chat.local_torch import Network
+from rubricate.chat.local_tree import Pass, build_tree, passes, paying
+from rubricate.errors import ChatError
 
 Requests = Callable[..., ChatRequest]
 Answers = Callable[[Engine, list[ChatRequest], bool], list[Completion]]
@@ -35,6 +45,24 @@ def separate(network: Network, whole: list[list[int]]) -> torch.Tensor:
     return torch.cat([prefill(network, [prompt])[1] for prompt in whole])
 
 
+def by_tree(
+    network: Network,
+    whole: list[list[int]],
+    *,
+    tokens: int = 768,
+    rows: int = 100,
+    room: Room | None = None,
+    store: PrefixStore | None = None,
+) -> tuple[torch.Tensor, Path]:
+    """Log-probabilities of all prompts, computed as a tree, in their order."""
+    root = build_tree(whole)
+    path = Path(network, whole, room=room, store=store)
+    found: dict[int, torch.Tensor] = {}
+    for work in passes(root, tokens=tokens, rows=rows):
+        found.update(zip(*path.run(work), strict=True))
+    return torch.stack([found[row] for row in range(len(whole))]), path
+
+
 def values(answer: Completion) -> list[dict[str, float]]:
     assert answer.logprobs is not None
     # bytes that are no character on their own all read alike
@@ -47,45 +75,96 @@ def test_shared_prefix_equals_separate_prompts(engines: Engines, kind: str, pref
     network = engines(kind).network
     whole = prompts(prefix, [12, 1, 40, 7, 25], seed=prefix)
     with torch.inference_mode():
-        shared = Prefix(network, whole[0][:prefix]).run([prompt[prefix:] for prompt in whole])
-        assert gap(shared, separate(network, whole)) < 1e-4
+        assert gap(by_tree(network, whole)[0], separate(network, whole)) < 1e-4
+
+
+def branches(seed: int, count: int, longest: int, letters: int) -> list[list[int]]:
+    """Random prompts, each of which goes on from some place in an earlier one: a random tree."""
+    draw = random.Random(seed)
+    made: list[list[int]] = [[3]]
+    for _ in range(count):
+        stem = draw.choice(made)
+        stem = stem[: draw.randint(1, len(stem))]
+        made.append(stem + [draw.randrange(3, 3 + letters) for _ in range(draw.randint(0, longest))])
+    draw.shuffle(made)
+    return made
+
+
+TREES = st.builds(
+    branches,
+    st.integers(0, 10_000),
+    st.integers(0, 14),
+    st.sampled_from([1, 3, 20, 90]),
+    st.sampled_from([1, 2, 250]),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(whole=TREES, tokens=st.sampled_from([1, 5, 30, 768]), rows=st.sampled_from([1, 2, 100]))
+def test_any_tree_in_any_passes_equals_separate_prompts(
+    engines: Engines, whole: list[list[int]], tokens: int, rows: int
+) -> None:
+    network = engines("qwen3").network
+    store = PrefixStore(20_000)  # so small that prefixes are cut and dropped all the time
+    with torch.inference_mode():
+        exact = separate(network, whole)
+        for _ in range(2):  # the second time some prefixes are there
+            found, _ = by_tree(network, whole, tokens=tokens, rows=rows, store=store)
+            assert gap(found, exact) < 1e-4
+            assert 0 <= store.bytes <= store.limit
 
 
 @settings(max_examples=40, deadline=None)
-@given(
-    prefix=st.integers(1, 80),
-    first=st.lists(st.integers(1, 20), min_size=1, max_size=6),
-    second=st.lists(st.integers(1, 20), min_size=1, max_size=6),
-    seed=st.integers(0, 99),
-)
-def test_any_split_and_any_number_of_runs(
-    engines: Engines, prefix: int, first: list[int], second: list[int], seed: int
+@given(whole=TREES, tokens=st.sampled_from([5, 60, 768]), chosen=st.sampled_from([1, 2, 3]))
+def test_going_on_from_a_tree_is_going_on_from_the_prompts(
+    engines: Engines, whole: list[list[int]], tokens: int, chosen: int
 ) -> None:
-    network = engines("qwen3").network
-    whole = prompts(prefix, first + second, seed)
-    halves = whole[: len(first)], whole[len(first) :]
+    network = engines("llama").network
+    path = Path(network, whole)
+    held: dict[int, Held] = {}
     with torch.inference_mode():
-        cached = Prefix(network, whole[0][:prefix])
-        for half in halves:  # the second run sees a cache that the first has grown
-            assert gap(cached.run([p[prefix:] for p in half]), separate(network, half)) < 1e-4
-        # and going on from there is going on from the separate prompts
-        rows = [row for row in range(len(second)) if row % 2 == 0]
-        batch = cached.unpack(rows)
-        longer = [whole[len(first) + row] + [5 + row, 9] for row in rows]
+        for work in passes(build_tree(whole), tokens=tokens, rows=100):
+            numbers, _ = path.run(work)
+            held.update({row: path.hold(row) for row in numbers if row % chosen == 0})
+        rows = sorted(held)
+        assert [held[row].length for row in rows] == [len(whole[row]) for row in rows]
+        batch = assemble(network, [held[row] for row in rows])
         batch.advance([5 + row for row in rows])
+        longer = [whole[row] + [5 + row, 9] for row in rows]
         assert gap(batch.advance([9 for _ in rows]), separate(network, longer)) < 1e-4
 
 
-@given(
-    shared=st.lists(st.integers(0, 3), max_size=6),
-    tails=st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=6), min_size=1, max_size=5),
-)
-def test_common_prefix_is_common_and_leaves_each_prompt_a_token(shared: list[int], tails: list[list[int]]) -> None:
-    whole = [shared + tail for tail in tails]
-    cut = common_prefix(whole)
-    assert all(prompt[:cut] == whole[0][:cut] and len(prompt) > cut for prompt in whole)
-    shortest = min(len(prompt) for prompt in whole)
-    assert cut == shortest - 1 or any(prompt[cut] != whole[0][cut] for prompt in whole)
+@given(whole=TREES, tokens=st.sampled_from([1, 5, 30, 768]), rows=st.sampled_from([1, 2, 100]))
+def test_a_tree_holds_every_prompt_once_and_passes_keep_their_bounds(
+    whole: list[list[int]], tokens: int, rows: int
+) -> None:
+    root = build_tree(whole)
+    assert root.size == len({tuple(prompt[:n]) for prompt in whole for n in range(1, len(prompt))}) + len(whole)
+    assert root.whole == sum(map(len, whole)) and root.count == len(whole)
+    seen: list[int] = []
+    for work in passes(root, tokens=tokens, rows=rows):
+        size = len(work.rows) + sum(part.size for part in work.parts)
+        assert 1 <= size <= tokens and 1 <= len(work.prompts()) <= rows
+        for row in work.prompts():
+            assert whole[row][: work.length] == whole[work.row][: work.length]
+        seen += work.prompts()
+    assert sorted(seen) == list(range(len(whole)))
+
+
+@given(whole=TREES)
+def test_prompts_are_shared_where_that_spares_a_fifth(whole: list[list[int]]) -> None:
+    subtrees, alone = paying(build_tree(whole))
+    inside = [row for root in subtrees for work in passes(root, tokens=768, rows=99) for row in work.prompts()]
+    assert sorted(inside + alone) == list(range(len(whole)))
+    for root in subtrees:
+        assert root.start == 0 and root.whole - root.size >= max(8, 0.2 * root.whole)
+
+
+def test_prompts_that_grow_by_a_token_each_make_a_deep_tree_and_no_deep_recursion() -> None:
+    whole = [[3] * n for n in range(1, 3000)]
+    (root,), alone = paying(build_tree(whole))
+    assert alone == [] and root.size == 2998 + 2999
+    assert sum(len(work.prompts()) for work in passes(root, tokens=50, rows=50)) == 2999
 
 
 def criteria(user: Requests, count: int, **fields: object) -> list[ChatRequest]:
@@ -105,25 +184,153 @@ def test_scores_through_requests(engines: Engines, ask: Answers, user: Requests,
         assert left.usage.prompt_tokens == right.usage.prompt_tokens
 
 
+@pytest.fixture
+def count(monkeypatch: pytest.MonkeyPatch) -> Callable[[Engine], list[int]]:
+    """`count(engine)` is a list that grows with the tokens of each forward pass from now on."""
+
+    def counter(engine: Engine) -> list[int]:
+        sizes: list[int] = []
+        forward = engine.network.forward
+
+        def counted(ids: torch.Tensor, *args: object, **options: object) -> torch.Tensor:
+            sizes.append(ids.numel())
+            return forward(ids, *args, **options)  # pyright: ignore[reportArgumentType] -- passed on as they came
+
+        monkeypatch.setattr(engine.network, "forward", counted)
+        return sizes
+
+    return counter
+
+
+Count = Callable[[Engine], list[int]]
+
+
+def charged(answers: Sequence[Completion]) -> int:
+    return sum(answer.usage.prompt_tokens - answer.usage.cached_tokens for answer in answers)
+
+
 def test_one_pass_for_the_prefix_and_one_for_all_suffixes(
-    engines: Engines, ask: Answers, user: Requests, monkeypatch: pytest.MonkeyPatch
+    engines: Engines, ask: Answers, user: Requests, count: Count
 ) -> None:
     engine = engines("llama")
     requests = criteria(user, 10, max_tokens=1, top_logprobs=2)
     ask(engine, requests, True)
-    sizes: list[tuple[int, ...]] = []
-    forward = engine.network.forward
-
-    def counted(ids: torch.Tensor, *args: object, **options: object) -> torch.Tensor:
-        sizes.append(tuple(ids.shape))
-        return forward(ids, *args, **options)  # pyright: ignore[reportArgumentType] -- passed on as they came
-
-    monkeypatch.setattr(engine.network, "forward", counted)
+    sizes = count(engine)
     answers = ask(engine, requests, True)
-    cut = answers[1].usage.cached_tokens
-    suffixes = sum(answer.usage.prompt_tokens - cut for answer in answers)
-    assert cut > 100
-    assert sizes == [(1, cut), (1, suffixes)]
+    assert answers[0].usage.cached_tokens == 0
+    assert len(sizes) == 2 and sizes[0] > 100
+    assert all(answer.usage.cached_tokens >= sizes[0] for answer in answers[1:])
+    # what was computed is what is charged, no more and no less
+    assert sum(sizes) == charged(answers)
+
+
+def group(user: Requests, responses: int, count: int, **fields: object) -> list[list[ChatRequest]]:
+    task = "Say in a few words whether the cat sat on the mat, and why you think so. " * 3
+    replies = [
+        f"It did {'not ' * n}sit there, as {n} of the witnesses said yesterday. " * 6 for n in range(responses)
+    ]
+    return [[user(f"{task}\n{reply}\nIs it so? {n}", **fields) for n in range(count)] for reply in replies]
+
+
+def run_together(engine: Engine, calls: Sequence[Sequence[ChatRequest]]) -> list[list[Completion]]:
+    """Calls that wait together in the queue."""
+    found: dict[int, list[Completion]] = {}
+
+    def deliver(place: int, answers: list[Completion | ChatError]) -> None:
+        found[place] = [answer for answer in answers if isinstance(answer, Completion)]
+
+    def fail(error: Exception) -> None:
+        raise error
+
+    engine.run([Work(call, lambda: True, partial(deliver, place), fail) for place, call in enumerate(calls)])
+    return [found[place] for place in range(len(calls))]
+
+
+@pytest.mark.parametrize("kind", ["llama", "qwen3"])
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_group_computes_its_prompt_once_and_each_response_once(
+    engines: Engines, ask: Answers, user: Requests, count: Count, kind: str, apart: bool
+) -> None:
+    engine = engines(kind)
+    calls = group(user, 4, 5, max_tokens=1, top_logprobs=10_000)
+    ask(engine, calls[0], True)
+    engine.store.clear()
+    sizes = count(engine)
+    # the calls of a group wait together, or come one after another
+    answers = [run_together(engine, [call])[0] for call in calls] if apart else run_together(engine, calls)
+    flat = [answer for call in answers for answer in call]
+    distinct = build_tree([engine.codec.encode(request) for call in calls for request in call]).size
+    assert sum(sizes) == charged(flat) <= distinct + 20
+    assert 4 * sum(sizes) < sum(answer.usage.prompt_tokens for answer in flat)
+    exact = [ask(engine, [request], False)[0] for call in calls for request in call]
+    for left, right in zip(flat, exact, strict=True):
+        ours, theirs = values(left)[0], values(right)[0]
+        assert ours.keys() == theirs.keys() and max(abs(ours[t] - theirs[t]) for t in ours) < 1e-4
+
+
+@pytest.mark.parametrize("mixed", [1, 9])
+def test_a_group_that_generates(engines: Engines, ask: Answers, user: Requests, mixed: int) -> None:
+    engine = engines("llama")
+    calls = [
+        [replace(request, max_tokens=1 + (n + place) % mixed) for n, request in enumerate(call)]
+        for place, call in enumerate(group(user, 3, 4, max_tokens=9))
+    ]
+    answers = run_together(engine, [*calls, [user("something quite different", max_tokens=4)]])
+    for call, found in zip(calls, answers, strict=False):
+        assert [a.text for a in found] == [ask(engine, [request], False)[0].text for request in call]
+    assert answers[-1][0].text == ask(engine, [user("something quite different", max_tokens=4)], False)[0].text
+
+
+@pytest.mark.parametrize("bound", [1, 40_000, 400_000])
+def test_memory_bound_makes_passes_small_and_changes_no_answer(
+    engines: Engines, ask: Answers, user: Requests, count: Count, bound: int
+) -> None:
+    engine = engines("qwen3", max_cache_bytes=bound)
+    calls = group(user, 3, 6, max_tokens=1, top_logprobs=10_000)
+    long = "a response that goes on and on, " * 60
+    calls += [[user(f"{long}{n}", max_tokens=3, top_logprobs=10_000) for n in range(3)], [user(long, max_tokens=2)]]
+    ask(engine, calls[0], True)
+    sizes = count(engine)
+    answers = run_together(engine, calls)
+    each = 2 * 2 * 2 * 8 * 4  # bytes of a token: keys and values, layers, heads, size of a head, fp32
+    assert engine.store.bytes <= bound // 2
+    # passes of 16 tokens are the smallest that are made; those that do not go on generating are within the bound
+    assert max(sizes) <= max(16, bound // 2 // each)
+    assert max(sizes) < 768 // (2 if bound < 400_000 else 1)
+    exact = [[ask(engines("qwen3"), [request], False)[0] for request in call] for call in calls]
+    for ours, theirs in zip(answers, exact, strict=True):
+        for left, right in zip(ours, theirs, strict=True):
+            assert left.text == right.text
+            if left.logprobs and right.logprobs:
+                assert values(left)[0] == pytest.approx(values(right)[0], abs=1e-4)
+
+
+def test_what_is_kept_is_what_was_used_last(engines: Engines) -> None:
+    network = engines("llama").network
+    whole = prompts(40, [60], seed=1) + prompts(40, [60], seed=2) + prompts(40, [60], seed=3)
+    each = 2 * 2 * 2 * 8 * 4
+    store = PrefixStore(210 * each)  # two of the three
+    with torch.inference_mode():
+        path = Path(network, whole, store=store)
+        for row in (0, 1, 0, 2):
+            path.run(Pass(row, 99, row, (row,), ()))
+    assert [store.match(prompt) for prompt in whole] == [99, 0, 99]
+    assert store.bytes == 198 * each
+    assert store.match(whole[0][:30] + [0]) == 30
+    store.clear()
+    assert store.bytes == 0 and store.match(whole[0]) == 0
+
+
+async def test_calls_of_a_group_share_through_the_model(models: Callable[[str], object], user: Requests) -> None:
+    model = load_local(str(models("llama")), device="cpu", max_cache_bytes=1 << 24)
+    calls = group(user, 3, 4, max_tokens=1, top_logprobs=5)
+    answers = await asyncio.gather(*(model.complete_many(call) for call in calls))
+    whole = [answer for call in answers for answer in call if isinstance(answer, Completion)]
+    assert len(whole) == 12 and [answer.usage.cached_tokens == 0 for answer in whole] == [True] + [False] * 11
+    # an equal one that comes later computes its last token only
+    again = await model.complete(calls[0][0])
+    assert again.usage.cached_tokens > 0.6 * again.usage.prompt_tokens
+    await model.aclose()
 
 
 @pytest.mark.parametrize("bound", [8192, 500, 64])

@@ -33,6 +33,7 @@ def load_local(
     device: str = "auto",
     threads: int | None = None,
     max_batch_tokens: int = 8192,
+    max_cache_bytes: int = 1 << 30,
 ) -> LocalModel:
     """A model that runs in this process. Nothing is loaded before its first call, and nothing is downloaded.
 
@@ -44,21 +45,26 @@ def load_local(
         device: `auto` (the GPU where there is one), `cpu`, `cuda`, `cuda:1`.
         threads: CPU threads, None for torch's default.
         max_batch_tokens: bound on rows x (prompt + answer) tokens of one batch. A longer request runs alone.
+        max_cache_bytes: bound on the memory for keys and values, 1 GiB by default: half of it for the prompts at
+            work and what a pass over them needs (estimated), half for prefixes that are kept in case they come
+            again. A prompt that needs more runs alone, in small steps.
 
     A GGUF file is converted at its first loading, and the copy kept under `RUBRICATE_CACHE` (else
     `XDG_CACHE_HOME/rubricate`, else `~/.cache/rubricate`), which makes later loading ten times as fast.
 
     Raises ConfigError for weights or options that cannot be, MissingExtraError for a missing package.
     """
-    return LocalModel(spec, LocalOptions(adapter, dtype, device, threads, max_batch_tokens))
+    return LocalModel(spec, LocalOptions(adapter, dtype, device, threads, max_batch_tokens, max_cache_bytes))
 
 
 class LocalModel(ChatModel):
     """A chat model in this process; make it with `load_local`.
 
     Concurrent calls of `complete` are collected and run as batches in one worker thread; objects with the same
-    weights and options share that thread and the memory. `complete_many` computes the tokens that its requests
-    begin with once. A call that is cancelled before it runs is dropped; one that runs ends at the next token.
+    weights and options share that thread and the memory. What waiting requests begin with is computed once: the
+    prompt's part for all responses of a group, each response's part for all its criteria, whichever calls they come
+    in. Prefixes are kept for requests that come later. A call that is cancelled before it runs is dropped; one that
+    runs ends at the next token.
 
     `top_logprobs` may be as large as the vocabulary (larger values are cut to it), so that a judge can read the
     mass of any answer's first token. Log-probabilities are the model's own, before temperature and top_p, and the
@@ -110,22 +116,22 @@ class LocalModel(ChatModel):
         ConfigError when the weights cannot be loaded, MissingExtraError for a missing package, ChatError when the
         model fails.
         """
-        (answer,) = await self._ask([request], shared=False)
+        (answer,) = await self._ask([request])
         if isinstance(answer, ChatError):
             raise answer
         return answer
 
     async def complete_many(self, requests: Sequence[ChatRequest]) -> list[Completion | ChatError]:
-        """Answer requests that begin with the same text, computing that part once.
+        """Answer requests that begin with the same text, in one piece of work.
 
-        The whole prompts are tokenised and split at the longest common token prefix. With `max_tokens=1` this is
-        one forward pass over the prefix and one over all suffixes (several where they are long). Answers equal
-        those of separate calls up to rounding. Models whose attention does not allow it, and requests that share
-        little, run in plain batches.
+        The whole prompts, of this call and of all others that wait, are tokenised and laid out as a tree of their
+        common prefixes, each of which is computed once. With `max_tokens=1` this is one forward pass over a prefix
+        and one over all that follows it (several where that is long). Answers equal those of separate calls up to
+        rounding. Models whose attention does not allow it, and requests that share little, run in plain batches.
 
         Raises ConfigError when the weights cannot be loaded, MissingExtraError for a missing package.
         """
-        return await self._ask(list(requests), shared=len(requests) > 1) if requests else []
+        return await self._ask(list(requests)) if requests else []
 
     async def aclose(self) -> None:
         """Free the model's memory, unless another object uses it. The next call loads it again."""
@@ -134,12 +140,11 @@ class LocalModel(ChatModel):
         if freed is not None:
             await asyncio.wrap_future(freed)
 
-    async def _ask(self, requests: Sequence[ChatRequest], *, shared: bool) -> _Answers:
-        # one request has nothing to share: it goes into a batch with what else waits
+    async def _ask(self, requests: Sequence[ChatRequest]) -> _Answers:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[_Answers] = loop.create_future()
         host = self._joined()
-        host.put(_work(requests, shared, loop, future))
+        host.put(_work(requests, loop, future))
         loop.call_later(_COLLECT_S, host.start)
         return await future
 
@@ -165,6 +170,7 @@ def _check(options: LocalOptions) -> None:
         raise ConfigError(f"there is no dtype {options.dtype!r}", hint="choose auto, float32 or bfloat16")
     # options may come out of a model's name, where nothing has checked their types
     _whole("max_batch_tokens", options.max_batch_tokens, "8192 is the default")
+    _whole("max_cache_bytes", options.max_cache_bytes, "1073741824 (1 GiB) is the default")
     if options.threads is not None:
         _whole("threads", options.threads, "leave it out for torch's default")
     for name, value in (("adapter", options.adapter or ""), ("device", options.device)):
@@ -182,7 +188,7 @@ def _text(name: str, value: object) -> None:
 
 
 def _work(
-    requests: Sequence[ChatRequest], shared: bool, loop: asyncio.AbstractEventLoop, future: asyncio.Future[_Answers]
+    requests: Sequence[ChatRequest], loop: asyncio.AbstractEventLoop, future: asyncio.Future[_Answers]
 ) -> Work:
     """Work whose outcome goes to a future of an event loop, from another thread."""
 
@@ -194,7 +200,7 @@ def _work(
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(_settle, future, error)
 
-    return Work(requests, shared, lambda: not (future.done() or loop.is_closed()), deliver, fail)
+    return Work(requests, lambda: not (future.done() or loop.is_closed()), deliver, fail)
 
 
 def _settle(future: asyncio.Future[_Answers], outcome: _Answers | Exception) -> None:

@@ -29,6 +29,9 @@ class LocalOptions:
         device: `auto` (the GPU where there is one), `cpu`, `cuda`, `cuda:1`.
         threads: CPU threads of the worker thread, None for torch's default.
         max_batch_tokens: bound on rows x (prompt + answer) tokens of one batch.
+        max_cache_bytes: bound on the memory for keys and values: half of it for the prompts at work and what a pass
+            over them needs (estimated), half for prefixes that are kept in case they come again. A prompt that
+            needs more runs alone, in small steps.
     """
 
     adapter: str | None = None
@@ -36,6 +39,7 @@ class LocalOptions:
     device: str = "auto"
     threads: int | None = None
     max_batch_tokens: int = 8192
+    max_cache_bytes: int = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +48,12 @@ class Work:
 
     Attributes:
         requests: in the caller's order.
-        shared: whether they are expected to begin with the same text.
         wanted: whether the caller still waits.
         deliver: takes the answers, in the order of the requests, from the worker thread.
         fail: takes the error that befell all of them.
     """
 
     requests: Sequence[ChatRequest]
-    shared: bool
     wanted: Callable[[], bool]
     deliver: Callable[[list[Completion | ChatError]], None]
     fail: Callable[[Exception], None]
@@ -130,12 +132,10 @@ class Host:
                 _fail(works, error, self._name)
 
     def _next(self) -> list[Work]:
-        """The oldest work; with it all that can be batched with it. Empties the queue of what nobody wants."""
+        """Everything that waits and is still wanted: the engine finds out what of it begins alike."""
         with self._lock:
-            live = [work for work in self._queue if work.wanted()]
-            shared = bool(live) and live[0].shared
-            works = live[:1] if shared else [work for work in live if not work.shared]
-            self._queue = deque(live[1:] if shared else [work for work in live if work.shared])
+            works = [work for work in self._queue if work.wanted()]
+            self._queue.clear()
             self._busy = bool(works)
             return works
 
