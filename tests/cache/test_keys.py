@@ -33,6 +33,7 @@ VALUES: dict[str, st.SearchStrategy[object]] = {
     "prefill": TEXTS,
     "sample": st.integers(0, 99),
     "extra": OBJECTS,
+    "prompt_logprobs": st.none() | st.integers(0, 20),
 }
 REQUESTS = st.fixed_dictionaries(VALUES).map(lambda values: ChatRequest(**values))  # type: ignore[arg-type]  # by name
 

@@ -48,6 +48,8 @@ class ChatRequest:
             `Capabilities.prefill` says so.
         sample: index of a repeated sample of the same request; part of cache keys, not sent.
         extra: further body fields for the server, as they are.
+        prompt_logprobs: ask for this many alternatives at each token of the prompt, None for nothing of it. vLLM's
+            servers can; back ends that cannot answer without.
     """
 
     messages: tuple[Message, ...]
@@ -61,6 +63,7 @@ class ChatRequest:
     prefill: str = ""
     sample: int = 0
     extra: Mapping[str, object] = field(default_factory=dict[str, object])
+    prompt_logprobs: int | None = None
 
     def text(self) -> str:
         """All message texts in order, for estimates of length and shared prefixes."""
@@ -88,7 +91,7 @@ class Outcome(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TokenLogprob:
-    """A generated token, its natural log-probability, and the most likely alternatives (itself included)."""
+    """A token, its natural log-probability, and the most likely alternatives (itself included)."""
 
     token: str
     logprob: float
@@ -106,6 +109,8 @@ class Completion:
         logprobs: one entry a generated token, None where the server gave none.
         reasoning: the reasoning text, where the server separates it.
         refusal: the server's own refusal text, where it has such a field.
+        prompt_logprobs: one entry a token of the prompt, None where they were not asked for or the server gave
+            none. The first is empty: nothing comes before it.
     """
 
     text: str
@@ -114,6 +119,7 @@ class Completion:
     logprobs: tuple[TokenLogprob, ...] | None = None
     reasoning: str = ""
     refusal: str = ""
+    prompt_logprobs: tuple[TokenLogprob, ...] | None = None
 
     @property
     def outcome(self) -> Outcome:

@@ -29,7 +29,7 @@ def request_key(model: str, request: ChatRequest) -> str:
 
     Raises ConfigError for a field that JSON cannot hold.
     """
-    content = [
+    content: list[object] = [
         _VERSION,
         model,
         [[message.role, message.content] for message in request.messages],
@@ -45,6 +45,8 @@ def request_key(model: str, request: ChatRequest) -> str:
         request.sample,
         request.extra,
     ]
+    if request.prompt_logprobs is not None:  # keys of older requests stay as they are
+        content.append(["prompt_logprobs", request.prompt_logprobs])
     try:
         text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_plain)
     except (TypeError, ValueError) as error:

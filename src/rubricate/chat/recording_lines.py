@@ -55,6 +55,8 @@ def answer_record(answer: Completion) -> dict[str, object]:
         record["reasoning"] = answer.reasoning
     if answer.refusal:
         record["refusal"] = answer.refusal
+    if answer.prompt_logprobs is not None:
+        record["prompt_logprobs"] = [_token(token) for token in answer.prompt_logprobs]
     return record
 
 
@@ -71,7 +73,6 @@ def _finite(value: float) -> float | str:
 
 def answer_of(record: Mapping[str, object]) -> Completion:
     """The completion that `answer_record` wrote. Raises ValueError for anything else."""
-    logprobs = record.get("logprobs")
     text = record.get("text")
     if not isinstance(text, str):
         raise ValueError("an answer without a text")
@@ -79,10 +80,15 @@ def answer_of(record: Mapping[str, object]) -> Completion:
         text,
         Finish(str(record.get("finish"))),
         _usage(record.get("usage")),
-        None if logprobs is None else tuple(_token_of(item) for item in as_array(logprobs) or ()),
+        _tokens_of(record.get("logprobs")),
         str(record.get("reasoning", "")),
         str(record.get("refusal", "")),
+        _tokens_of(record.get("prompt_logprobs")),
     )
+
+
+def _tokens_of(value: object) -> tuple[TokenLogprob, ...] | None:
+    return None if value is None else tuple(_token_of(item) for item in as_array(value) or ())
 
 
 def _usage(value: object) -> Usage:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rubricate.chat.base import ChatRequest, Completion, Finish, TokenLogprob
+from rubricate.chat.promptlogprobs import parse_prompt_logprobs
 from rubricate.errors import (
     AnswerError,
     ChatError,
@@ -65,6 +66,8 @@ def request_body(request: ChatRequest, model: str, dialect: Dialect) -> dict[str
         if request.top_logprobs is not None:
             body["logprobs"] = True
             body["top_logprobs"] = request.top_logprobs
+        if request.prompt_logprobs is not None:
+            body.update(prompt_logprobs=request.prompt_logprobs, return_token_ids=True)
     if request.json_schema is not None and dialect.schema != "none":
         body["response_format"] = _response_format(request.json_schema, dialect.schema)
     body.update(dialect.extra)
@@ -120,6 +123,7 @@ def parse_completion(record: object, provider: str) -> Completion:
         logprobs=_logprobs(choice.get("logprobs"), provider),
         reasoning=reasoning if isinstance(reasoning, str) else "",
         refusal=refusal if isinstance(refusal, str) else _refused_parts(message.get("content")),
+        prompt_logprobs=parse_prompt_logprobs(reply, provider),
     )
 
 
