@@ -31,30 +31,47 @@ _EXCEPTIONS = {
 }
 
 
-class _Importer:
-    """Takes the place of all finders: what was not loaded before the filter cannot be loaded, and that is told."""
+class _Witness:
+    """Sees what goes wrong where no exception reaches the caller.
+
+    As the only finder, it is asked for what was not loaded before the filter and cannot be loaded any more. As the
+    interpreter's hook, it gets exceptions of generators that are dropped, a used-up limit among them.
+    """
 
     def __init__(self) -> None:
         self.wanted = ""
+        self.lost = False
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         self.wanted = self.wanted or name
+
+    def hook(self, unraisable: object) -> None:
+        self.lost = True
+
+    def watch(self) -> None:
+        """Take the places of all finders and of the hook."""
+        sys.meta_path[:] = [self]
+        sys.unraisablehook = self.hook
+
+    def forget(self) -> None:
+        """Begin with the next text."""
+        self.wanted, self.lost = "", False
 
 
 def main() -> NoReturn:
     """Serve one request from standard input, then exit."""
     request: dict[str, Any] = json.loads(sys.stdin.buffer.read())
     say = _speaker(str(request["nonce"]))
-    importer = _Importer()
+    witness = _Witness()
     try:
         _enclose(request)
     except (FilterError, OSError, ValueError) as error:
         say("unsupported", str(error))
         os._exit(1)
     if request["restricted"]:
-        sys.meta_path[:] = [importer]
+        witness.watch()
     say("ready", "")
-    run = _runner(request, importer)
+    run = _runner(request, witness)
     for index, text in enumerate(request["texts"]):
         outcome, detail = run(text)
         say(f"{index} {outcome}", detail)
@@ -104,7 +121,7 @@ def _enclose(request: Mapping[str, Any]) -> None:
         self_test()
 
 
-def _runner(request: Mapping[str, Any], importer: _Importer) -> Callable[[str], tuple[str, str]]:
+def _runner(request: Mapping[str, Any], witness: _Witness) -> Callable[[str], tuple[str, str]]:
     """A function that runs the check on one text, with new globals each time."""
     restricted: bool = request["restricted"]
     source: str = request["source"]
@@ -120,12 +137,14 @@ def _runner(request: Mapping[str, Any], importer: _Importer) -> Callable[[str], 
 
         def run(text: str) -> tuple[str, str]:
             guards = Guards()
-            importer.wanted = ""
+            witness.forget()
             outcome = _outcome(lambda: _call(code, guards, request["function"], text, restricted))
             if guards.refused:
                 return "forbidden", guards.refused
-            if importer.wanted:
-                return "forbidden", f"the library wanted to import {importer.wanted}"
+            if witness.wanted:
+                return "forbidden", f"the library wanted to import {witness.wanted}"
+            if witness.lost:
+                return "error", "an exception where nobody could catch it"
             return outcome
 
         return run

@@ -77,6 +77,20 @@ ESCAPES = [
     Attempt("decorator", "@len\ndef f():\n    return 1\nreturn True", (ERROR,), "TypeError"),
     Attempt("exception groups", "try:\n    pass\nexcept* ValueError:\n    pass\nreturn True", says="TryStar"),
     Attempt("async", "async def verify_requirement(text):\n    return True", says="Async", whole=True),
+    Attempt(
+        "a class for json to call",
+        "import json\nreturn json.dumps({}, cls=lambda **k: k) == ''",
+        (ERROR,),
+        "AttributeError",
+    ),
+    Attempt("print's owner", "p = print\nreturn p.x is None", says="method"),
+    Attempt("a scanner of re", "import re\nreturn re.compile('a').scanner('a') is re.compile('a').scanner('a').x"),
+    Attempt(
+        "a class by a factory",
+        "import collections\nreturn collections.defaultdict(list).default_factory.mro() == 1",
+    ),
+    Attempt("import of everything", "from math import *\nreturn True", says="imports"),
+    Attempt("a module in a module", "import collections.abc\nreturn True", says="collections.abc"),
     Attempt("import on load", "import subprocess\ndef verify_requirement(text):\n    return True", whole=True),
 ]
 
@@ -95,6 +109,8 @@ EXHAUSTION = [
     Attempt("deep data", "import json\nreturn json.loads('[' * 10 ** 6) == 1", (ERROR, CRASH)),
     Attempt("huge whole number as text", "return len(str(10 ** 5000)) > 0", (ERROR,), "ValueError"),
     Attempt("endless iterator", "import itertools\nreturn sum(itertools.count()) > 0", (TIMEOUT,)),
+    Attempt("memory by an f-string", 'return len(f"{text:>{10 ** 10}}") > 0', (MEMORY,)),
+    Attempt("nested pattern", "import re\nreturn re.compile('(' * 5000 + ')' * 5000) is None", (ERROR, CRASH)),
     Attempt("output flood", "while True:\n    print(text * 1000)", (TIMEOUT,)),
 ]
 
@@ -112,6 +128,13 @@ SWALLOWING = [
     Attempt("finally", "try:\n    import os\nfinally:\n    return False", says="finally"),
     Attempt(
         "finally in a loop", "for i in 'a':\n    try:\n        import os\n    finally:\n        break\nreturn False"
+    ),
+    Attempt(
+        "a generator that is dropped",
+        "def g():\n    try:\n        yield 1\n    finally:\n        ' ' * 10 ** 10\n"
+        "for x in g():\n    break\nreturn False",
+        (ERROR,),
+        "nobody",
     ),
     Attempt("context manager", "with text:\n    import os\nreturn False", says="With"),
 ]
