@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import asyncio
 import enum
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os.path import commonprefix
@@ -200,11 +201,14 @@ class ChatModel(abc.ABC):
 
         Where the back end has a prefix cache and the shared text is long enough to be cached, the first request
         goes ahead and the others follow when it is answered, or when half the time to the deadline is over: one
-        call that hangs must not take its siblings with it. Back ends that can compute the prefix once override
-        this.
+        call that hangs must not take its siblings with it. Of several calls of this method at once whose requests
+        begin alike (responses to one long prompt), the first one's first request goes ahead of all. Back ends that
+        can compute the prefix once override this.
         """
         if len(requests) > 2 and self._worth_warming(requests):
-            first = asyncio.ensure_future(self._settled(requests[0]))
+            key = self._beginning(requests[0])
+            first = asyncio.ensure_future(self._after(_leaders().get(key), requests[0]))
+            _lead(key, first)
             try:
                 left = remaining()
                 await asyncio.wait({first}, timeout=None if left is None else left / 2)
@@ -225,9 +229,45 @@ class ChatModel(abc.ABC):
         except ChatError as error:
             return error
 
+    async def _after(
+        self, ahead: asyncio.Future[Completion | ChatError] | None, request: ChatRequest
+    ) -> Completion | ChatError:
+        """Send a request when another is answered, or when half the time to the deadline is over."""
+        if ahead is not None and not ahead.done():
+            left = remaining()
+            await asyncio.wait({ahead}, timeout=None if left is None else left / 2)
+        return await self._settled(request)
+
     def _worth_warming(self, requests: Sequence[ChatRequest]) -> bool:
         threshold = self.capabilities.warm_tokens
         if threshold is None:
             return False
         shared = commonprefix([request.text() for request in requests])
         return len(shared) / 4 >= threshold  # about four characters a token
+
+    def _beginning(self, request: ChatRequest) -> tuple[int, str]:
+        """What requests on the same long prompt have in common. The system's message, which those on all prompts
+        share, does not count."""
+        return id(self), request.messages[-1].content[: 4 * (self.capabilities.warm_tokens or 0)]
+
+
+_Leaders = dict[tuple[int, str], asyncio.Future[Completion | ChatError] | None]
+_LEADERS = 256
+_of_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Leaders] = weakref.WeakKeyDictionary()
+
+
+def _leaders() -> _Leaders:
+    """Requests that went ahead in this event loop, by what they begin with; None for those that are answered."""
+    return _of_loops.setdefault(asyncio.get_running_loop(), {})
+
+
+def _lead(key: tuple[int, str], first: asyncio.Future[Completion | ChatError]) -> None:
+    """Let later requests that begin alike wait for this one, unless another went ahead before it."""
+    leaders = _leaders()
+    if key in leaders:
+        return
+    leaders[key] = first
+    # a future that stayed would keep its loop alive
+    first.add_done_callback(lambda _: leaders.update({key: None}) if key in leaders else None)
+    if len(leaders) > _LEADERS:
+        del leaders[next(iter(leaders))]
