@@ -5,9 +5,9 @@ Names are loaded when they are first used, so `import rubricate` costs next to n
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from rubricate.lazy import lazy_names
 from rubricate.version import __version__
 
 if TYPE_CHECKING:  # the same names for type checkers, which do not follow __getattr__
@@ -93,15 +93,4 @@ __all__ = [
     "verifier",
 ]
 
-
-def __getattr__(name: str) -> object:
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module 'rubricate' has no attribute {name!r}")
-    value: object = getattr(import_module(home), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _HOME)

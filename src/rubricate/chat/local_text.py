@@ -35,7 +35,7 @@ class Codec:
         self.stops = stops
         self._tokenizer = tokenizer
         self._pieces: dict[int, str] = {}
-        special = sorted((token for token in tokenizer.all_special_tokens if len(token) > 1), key=len, reverse=True)
+        special = sorted(_special(tokenizer), key=len, reverse=True)
         self._special = re.compile("|".join(map(re.escape, special))) if special else None
 
     def encode(self, request: ChatRequest) -> list[int]:
@@ -119,6 +119,15 @@ class Codec:
                 break
             content = broken
         return content
+
+
+def _special(tokenizer: ChatTokenizer) -> set[str]:
+    """Every control token that text could hold: those with a role, and those that were added as special.
+
+    `all_special_tokens` alone leaves most out: of SmolLM2's 17, `<repo_name>` and 13 others.
+    """
+    added = (token for token in tokenizer.added_tokens_decoder.values() if token.special)
+    return {text for text in (*tokenizer.all_special_tokens, *(token.content for token in added)) if len(text) > 1}
 
 
 def _whole_characters(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import Protocol, cast
 import torch
 from torch import Tensor
 
-__all__ = ["CacheLayer", "CausalModel", "ChatTokenizer", "KVCache", "Network", "floats", "ints"]
+__all__ = ["AddedToken", "CacheLayer", "CausalModel", "ChatTokenizer", "KVCache", "Network", "floats", "ints"]
 
 _EXPLICIT_MASK = ("sdpa", "eager")  # attention implementations that take a mask of shape [batch, 1, query, key]
 
@@ -69,6 +69,13 @@ class CausalModel(Protocol):
     def save_pretrained(self, save_directory: str) -> object: ...
 
 
+class AddedToken(Protocol):
+    """A token that was added to a tokenizer's vocabulary."""
+
+    content: str
+    special: bool
+
+
 class ChatTokenizer(Protocol):
     """A tokenizer of transformers."""
 
@@ -77,6 +84,9 @@ class ChatTokenizer(Protocol):
 
     @property
     def all_special_tokens(self) -> list[str]: ...
+
+    @property
+    def added_tokens_decoder(self) -> Mapping[int, AddedToken]: ...
 
     def apply_chat_template(
         self,
