@@ -122,7 +122,7 @@ def settled(value: object) -> object:
 def written_cells(record: Mapping[str, object], texts: Collection[str] = ()) -> tuple[dict[str, str], list[str]]:
     """The cells of a record, and the columns that cannot hold their value: a number where texts are expected.
 
-    `texts` as for `read_cells`.
+    `texts` as for `read_cells`; a list or an object becomes its JSON text there, and is read as that text.
 
     Raises FormatError, naming the column, for values that JSON cannot hold.
     """
@@ -131,7 +131,7 @@ def written_cells(record: Mapping[str, object], texts: Collection[str] = ()) -> 
     for name, value in record.items():
         if isinstance(value, str):
             cells[name] = json_text(value) if _mistaken(name, value, texts) else value
-        elif name in texts or (name in _TEXTS and as_object(value) is None and as_array(value) is None):
+        elif name in {*texts, *_TEXTS} and as_object(value) is None and as_array(value) is None:
             lost.append(name)
         else:
             cells[name] = json_text(value)

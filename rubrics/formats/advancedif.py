@@ -178,4 +178,5 @@ FORMAT = Format(
     losses=_losses,
     prompt=_HISTORY,
     messages=True,
+    texts=(_HISTORY, _OUTER),
 )

@@ -22,6 +22,10 @@ def _never(text: str) -> bool:
     return False
 
 
+def _no_list(items: Sequence[object]) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Note:
     """Something that a reader or writer of rubrics did, or noticed, and that is no error.
@@ -55,6 +59,7 @@ class Place:
         notes: list that notes are added to, shared by all places of one reading.
         find: gives the line of a path more exactly, where the file is a document of many lines.
         marks: where each criterion of the rubric being read stands, by id; shared by all its places.
+        rows: the path begins with the number of a row among those of one rubric; the line says which it is.
     """
 
     source: str = ""
@@ -63,6 +68,7 @@ class Place:
     notes: list[Note] = factory(default_factory=list[Note])
     find: Callable[[Path], int | None] | None = None
     marks: dict[str, Place] = factory(default_factory=dict[str, "Place"])
+    rows: bool = False
 
     def at(self, *parts: str | int) -> Place:
         """The place of a part of this value."""
@@ -70,8 +76,8 @@ class Place:
 
     @property
     def field(self) -> str:
-        """The path as people write it, such as `criteria[3].weight`."""
-        return field_name(self.path)
+        """The path as people write it, such as `criteria[3].weight`; the column alone where rows are criteria."""
+        return field_name(self.path[1:] if self.rows and isinstance(next(iter(self.path), ""), int) else self.path)
 
     def exact_line(self) -> int | None:
         """The line of this very value, or of its record where the source is no document of many lines."""
@@ -102,9 +108,11 @@ class Format:
         losses: what `dump` would leave out, in words, empty where nothing is lost.
         options: names of the options that `parse` takes.
         is_text: whether a plain text looks like a rubric of this format; `parse` then takes the text.
+        is_list: whether a list of other things than objects, such as pairs, looks like a rubric of this format.
         prompt: the field of a record that holds the prompt, "" where the format has none.
-        messages: the prompt is a list of chat messages, not a text.
-        texts: columns that hold texts in CSV, whatever their cells look like.
+        prompts: the fields that hold it in other layouts of the format, or inside a cell.
+        messages: the prompt is a list of chat messages, not a text; None where it may be either.
+        texts: columns that hold texts in CSV, whatever their cells look like; JSON text in them is not opened.
         numbers: columns that hold numbers in CSV, besides `weight` and `points`.
         gather: which rows of a file belong together, as lists of their indices, where each row is one criterion of
             a rubric; None where a row is a rubric. Rows that look like such a format look like no other.
@@ -120,8 +128,10 @@ class Format:
     losses: Callable[[Rubric], list[str]]
     options: tuple[str, ...] = ()
     is_text: Callable[[str], bool] = _never
+    is_list: Callable[[Sequence[object]], bool] = _no_list
     prompt: str = ""
-    messages: bool = False
+    prompts: tuple[str, ...] = ()
+    messages: bool | None = False
     texts: Collection[str] = ()
     numbers: Collection[str] = ()
     gather: Callable[[Sequence[Mapping[str, object]], Place], list[list[int]]] | None = None
@@ -139,7 +149,7 @@ class Format:
         fields, listed = as_object(value), as_array(value)
         if fields is not None:
             return self.is_record(fields)
-        return any(self.is_item(item) for item in _items(listed or ()))
+        return self.is_list(listed or ()) or any(self.is_item(item) for item in _items(listed or ()))
 
 
 def _items(listed: Sequence[object]) -> list[Mapping[str, object]]:
@@ -179,7 +189,9 @@ def candidates(value: object) -> list[str]:
     if listed is None:
         return [name for name in formats() if _REGISTRY[name].fits(value)]
     items = _items(listed)
-    found = [name for name in formats() if any(map(_REGISTRY[name].is_item, items))]
+    found = [
+        name for name in formats() if _REGISTRY[name].is_list(listed) or any(map(_REGISTRY[name].is_item, items))
+    ]
     return [name for name in found if _REGISTRY[name].gather is not None] or found
 
 

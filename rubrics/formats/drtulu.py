@@ -308,4 +308,6 @@ FORMAT = Format(
     dump=_dump,
     losses=_losses,
     prompt="query",
+    prompts=("question", "Question", "messages"),
+    texts=("ground_truth",),
 )

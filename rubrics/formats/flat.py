@@ -350,6 +350,9 @@ FORMAT = Format(
     dump=_dump,
     losses=_losses,
     texts=TEXTS,
+    prompt=PROMPTS[0],
+    prompts=PROMPTS[1:],
+    messages=None,
     gather=gather,
     spread=spread,
 )

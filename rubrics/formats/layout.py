@@ -56,8 +56,8 @@ def check_reserved(fields: Mapping[str, object], mark: str, place: Place) -> Non
     """Raises FormatError for a field whose name begins with a format's own mark, such as `tail:`."""
     for name in fields:
         if name.startswith(mark):
-            raise place.error(
-                f"field names that begin with {mark!r} are reserved", hint=f"rename the field {name!r}"
+            raise place.at(name).error(
+                f"field names that begin with {mark!r} are reserved", hint="rename the field"
             )
 
 

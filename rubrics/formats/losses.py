@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from rubricate.rubrics.criterion import BinaryScale, Polarity
 from rubricate.rubrics.rubric import Rubric, Scope
 
-__all__ = ["criterion_losses", "metadata_losses", "rubric_losses", "signed_losses", "unmarked"]
+__all__ = ["criterion_losses", "metadata_losses", "rubric_losses", "signed_losses", "some", "unmarked"]
 
 _DEFAULTS: Mapping[str, object] = {
     "kind": None,
@@ -23,7 +23,8 @@ _DEFAULTS: Mapping[str, object] = {
 }
 
 
-def _some(names: Sequence[str]) -> str:
+def some(names: Sequence[str]) -> str:
+    """Names in a row, five at most."""
     shown = ", ".join(names[:5])
     return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown
 
@@ -34,13 +35,13 @@ def criterion_losses(rubric: Rubric, held: Collection[str]) -> list[str]:
     for name, default in _DEFAULTS.items():
         ids = [c.id for c in rubric.criteria if name not in held and getattr(c, name) != default]
         if ids:
-            lost.append(f"{name} ({_some(ids)})")
+            lost.append(f"{name} ({some(ids)})")
     return lost
 
 
 def rubric_losses(rubric: Rubric, held: Collection[str]) -> list[str]:
     """The same for the fields of the rubric itself."""
-    lost = [] if "groups" in held or not rubric.groups else [f"groups ({_some([g.id for g in rubric.groups])})"]
+    lost = [] if "groups" in held or not rubric.groups else [f"groups ({some([g.id for g in rubric.groups])})"]
     if rubric.scope is not Scope.INSTANCE:
         lost.append(f"scope ({rubric.scope})")
     if rubric.version:
@@ -54,7 +55,7 @@ def metadata_losses(rubric: Rubric, fields: Collection[str], item_fields: Collec
     for name in dict.fromkeys(name for c in rubric.criteria for name in c.metadata):
         ids = [c.id for c in rubric.criteria if name in c.metadata]
         if name in item_fields:
-            lost.append(f"metadata.{name} ({_some(ids)})")
+            lost.append(f"metadata.{name} ({some(ids)})")
     return lost
 
 
@@ -66,4 +67,4 @@ def unmarked(metadata: Mapping[str, object], marker: str) -> dict[str, object]:
 def signed_losses(rubric: Rubric) -> list[str]:
     """Penalties of weight 0: a signed number cannot say that they are penalties."""
     ids = [c.id for c in rubric.criteria if c.polarity is Polarity.PENALTY and c.weight == 0]
-    return [f"polarity of weight 0 ({_some(ids)})"] if ids else []
+    return [f"polarity of weight 0 ({some(ids)})"] if ids else []

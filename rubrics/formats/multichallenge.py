@@ -151,5 +151,6 @@ FORMAT = Format(
     dump=_dump,
     losses=_losses,
     prompt="CONVERSATION",
+    prompts=("conversation",),
     messages=True,
 )

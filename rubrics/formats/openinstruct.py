@@ -122,4 +122,5 @@ FORMAT = Format(
     losses=_losses,
     prompt="messages",
     messages=True,
+    texts=("ground_truth",),
 )

@@ -23,6 +23,7 @@ from rubricate.rubrics.formats.common import (
     optional_text,
     text_at,
 )
+from rubricate.rubrics.formats.layout import check_reserved
 from rubricate.rubrics.formats.losses import criterion_losses, metadata_losses, rubric_losses, unmarked
 from rubricate.rubrics.rubric import Group, Rubric
 from rubricate.types import Failure, FailureCause, FailureKind, Verdict
@@ -133,9 +134,8 @@ def _parse(value: object, place: Place, options: Options) -> Rubric:
 
 
 def _metadata(node: _Node, without: Sequence[str]) -> dict[str, object]:
+    check_reserved(node.record, _MARK, node.place)
     metadata = {key: part for key, part in node.record.items() if key not in without}
-    if any(key.startswith(_MARK) for key in metadata):
-        raise node.place.error(f"field names that begin with {_MARK!r} are reserved", hint="rename the field")
     if node.record["id"] != node.id:
         metadata[_ORIGINAL] = node.record["id"]
     return metadata
@@ -234,7 +234,18 @@ def _losses(rubric: Rubric) -> list[str]:
         *rubric_losses(rubric, {"groups"}),
         *metadata_losses(rubric, rubric.metadata.keys(), _FIELDS),
         *group_fields,
-        *([f"id ({rubric.id})"] if rubric.id and len(tops) == 1 and rubric.id != tops[0] else []),
+        *_top_losses(rubric, tops),
+    ]
+
+
+def _top_losses(rubric: Rubric, tops: Sequence[str]) -> list[str]:
+    """What one root makes of a rubric: its id, and a level more where there are several nodes at the top."""
+    if len(tops) > 1:
+        return [f"{len(tops)} nodes at the top: a tree has one root, so one is added above them"]
+    if rubric.id == tops[0]:
+        return []
+    return [
+        f"id ({rubric.id})" if rubric.id else f"the id that is not set: it becomes that of the root ({tops[0]})"
     ]
 
 

@@ -204,5 +204,6 @@ FORMAT = Format(
     dump=_dump,
     losses=_losses,
     prompt="input",
+    prompts=("orig_instruction",),
     is_text=is_score_text,
 )

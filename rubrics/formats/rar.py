@@ -30,6 +30,7 @@ from rubricate.rubrics.formats.common import (
     with_id,
     written_ids,
 )
+from rubricate.rubrics.formats.layout import check_reserved
 from rubricate.rubrics.formats.losses import (
     criterion_losses,
     metadata_losses,
@@ -103,8 +104,7 @@ def _table(options: Options) -> Mapping[Importance, float] | None:
 def _criterion(item: Mapping[str, object], place: Place, name: str, weight: float) -> Criterion:
     description = text_at(item, "description", place)
     metadata = {key: part for key, part in item.items() if key not in _ITEM_FIELDS}
-    if any(key.startswith(_MARK) for key in metadata):
-        raise place.error(f"field names that begin with {_MARK!r} are reserved", hint="rename the field")
+    check_reserved(item, _MARK, place)
     found = _CATEGORY.match(description)
     text, importance = description, None
     if found and description[found.end() :].strip():

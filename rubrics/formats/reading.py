@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
@@ -13,9 +14,12 @@ from rubricate.data.jsontext import parse_json
 from rubricate.data.lines import Lines
 from rubricate.data.values import Path, field_name, walk
 from rubricate.errors import ConfigError, FormatError
-from rubricate.narrow import as_object
-from rubricate.rubrics.formats.base import Format, Note, Options, Place, candidates, detect, get_format
+from rubricate.narrow import as_array, as_object
+from rubricate.rubrics.formats.base import Format, Note, Options, Place, candidates, detect, formats, get_format
 from rubricate.rubrics.rubric import Rubric
+
+_JSON_START = re.compile(r'\s*(?:\{\s*["}]|\[\s*[\[{"\]])')
+"""How the JSON of a rubric begins; other brackets are those of a text."""
 
 __all__ = ["Imported", "load_rubric", "load_rubrics", "parse_rubric", "rubric_from_row"]
 
@@ -113,6 +117,8 @@ def _from_text(text: str, place: Place, name: str) -> object:
     try:
         return parse_json(text, line=None, allow_nonfinite=True)
     except FormatError as error:
+        if name != "auto" and get_format(name).takes_text and not _JSON_START.match(text):
+            return text  # such as a tag in brackets
         raise place.error(f"the text is no JSON that can be read: {error.detail}", hint=error.hint) from None
 
 
@@ -127,6 +133,8 @@ def _from_column(value: object, column: str, place: Place, name: str, options: O
     """The rubric in a column of a record; the other columns join its metadata."""
     record = dict(as_object(value) or {})
     rubric, found = _parse(record.pop(column), place.at(column), name, options)
+    for path, problem in walk(record):  # numbers that are none; the format has named those of the rubric
+        raise place.at(*path).error(f"the value {problem}")
     for key in record:
         if key in rubric.metadata:
             raise place.at(key).error("this column is in the rubric's metadata too", hint="remove one of them")
@@ -264,12 +272,12 @@ def _entries(
     lines = lines_of(path, kind=kind)
     chosen = _row_format([value.value for value in values], name, cells=first.cells)
     if chosen is not None and chosen.gather is not None:
-        whole = Place(source, first.line, (), notes, _Finder(lines, values, listed=True))
+        whole = Place(source, first.line, (), notes, _Finder(lines, values, listed=True), rows=True)
         found = chosen.gather(_objects(values, whole), whole)
         whole.note("layout", f"the rows are criteria; {len(values)} of them are rubrics: {len(found)}")
         for indices in found:
             own = [values[index] for index in indices]
-            place = Place(source, own[0].line, (), notes, _Finder(lines, own, listed=True))
+            place = Place(source, own[0].line, (), notes, _Finder(lines, own, listed=True), rows=True)
             yield [value.value for value in own], place, chosen.name
         return
     if kind != "text" and _is_criterion(first.value, name):
@@ -331,9 +339,12 @@ class _Finder:
 
 
 def _is_criterion(value: object, name: str) -> bool:
-    """Whether a row is a single criterion: a text, or an object that looks like an entry of a bare list."""
+    """Whether a row is a single criterion: a text, a pair, or an object that looks like an entry of a bare list."""
     if isinstance(value, str):
         return not candidates(value) and not value.lstrip().startswith(("{", "["))
+    if as_array(value) is not None:
+        names = formats() if name == "auto" else [name]
+        return any(get_format(known).is_list([value]) for known in names)
     record = as_object(value)
     if record is None or candidates(record) or _rubric_column(record):
         return False

@@ -70,6 +70,12 @@ def _is_item(item: Mapping[str, object]) -> bool:
     return False
 
 
+def _is_list(items: Sequence[object]) -> bool:
+    """Whether pairs of a question and a number are among the items: lists of two texts are other things."""
+    pairs = [pair for item in items if (pair := as_array(item)) is not None and len(pair) == 2]
+    return any(isinstance(pair[0], str) and isinstance(pair[1], int | float | None) for pair in pairs)
+
+
 def _is_record(record: Mapping[str, object]) -> bool:
     if _FIELD not in record or {"sub_tasks", "weight"} & record.keys():  # a PaperBench tree has one or both
         return False
@@ -262,7 +268,7 @@ def _losses(rubric: Rubric) -> list[str]:
 
 FORMAT = Format(
     name="rlcf",
-    shape='{"prompt", "requirements": [[question, weight], ...]}, or "1) ... (importance: 100/100)" there or alone',
+    shape='{"prompt", "requirements": [[question, weight], ...]}, or "1) ... (importance: 100/100)"; or alone',
     is_record=_is_record,
     is_item=_is_item,
     parse=_parse,
@@ -271,4 +277,6 @@ FORMAT = Format(
     options=("scale",),
     is_text=is_checklist_text,
     prompt="prompt",
+    prompts=("instruction",),
+    is_list=_is_list,
 )

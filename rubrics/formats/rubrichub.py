@@ -352,5 +352,6 @@ FORMAT = Format(
     dump=_dump,
     losses=_losses,
     prompt="prompt",
+    prompts=("question", "query"),
     messages=True,
 )

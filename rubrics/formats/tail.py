@@ -57,8 +57,12 @@ def _is_item(item: Mapping[str, object]) -> bool:
     return "criterion" in item and not {"points", "tags", "text", "description"} & item.keys()
 
 
+def _is_entry(item: Mapping[str, object]) -> bool:
+    return "criterion" in item and not {"points", "tags", "text"} & item.keys()
+
+
 def _is_record(record: Mapping[str, object]) -> bool:
-    return bool(record.get("rubrics")) and holds_items(record, "rubrics", _is_item) and not _has_points(record)
+    return bool(record.get("rubrics")) and holds_items(record, "rubrics", _is_entry) and not _has_points(record)
 
 
 def _has_points(record: Mapping[str, object]) -> bool:

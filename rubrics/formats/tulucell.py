@@ -52,17 +52,18 @@ def looks_like_payload(value: object) -> bool:
         fields = as_object(part)
         if fields is not None and {"rubrics", "Answer Critical"} & fields.keys():
             return True
-        if isinstance(part, str) and part.lstrip()[:1] == "{" and _names_rubrics(part):
+        if isinstance(part, str) and part.lstrip()[:1] in ("{", "[") and _names_rubrics(part):
             return True
     return False
 
 
 def _names_rubrics(text: str) -> bool:
-    return '"rubrics"' in text or '"Answer Critical"' in text
+    plain = text.replace('\\"', '"')  # JSON text inside JSON text
+    return '"rubrics"' in plain or '"Answer Critical"' in plain
 
 
 def open_cell(record: Item, place: Place, dialect: Dialect) -> Cell:
-    """The rubrics in `ground_truth`: an object, its JSON text, or a list with one of these in it.
+    """The rubrics in `ground_truth`: an object, its JSON text, or a list, or JSON text of one, with these in it.
 
     Raises FormatError for anything else, with the path inside the text.
     """
@@ -70,6 +71,8 @@ def open_cell(record: Item, place: Place, dialect: Dialect) -> Cell:
     if "ground_truth" not in record:
         raise where.error("this field is missing", hint=f"fields here: {', '.join(record) or 'none'}")
     value, marks = record["ground_truth"], dict[str, object]()
+    if isinstance(value, str) and value.lstrip().startswith("["):  # a list in CSV
+        marks[dialect.mark("list")], value = value, _decoded(value, where)
     listed = as_array(value)
     if listed is not None:
         index = _pick(listed, verifier_names(record))
@@ -110,7 +113,7 @@ def _style(value: object, payload: Item, dialect: Dialect) -> dict[str, object]:
     return {} if style == "json" else {dialect.mark("style"): style}
 
 
-def _encoded(payload: Item, style: str) -> str:
+def _encoded(payload: object, style: str) -> str:
     escaped, separators = _STYLES[style]
     return json.dumps(payload, ensure_ascii=escaped, separators=separators)
 
@@ -129,11 +132,16 @@ def close_cell(payload: dict[str, object], metadata: Item, dialect: Dialect) -> 
     elif style != "object":
         cell = _encoded(payload, style if isinstance(style, str) and style in _STYLES else "json")
     before, after = (as_array(metadata.get(dialect.mark(side))) for side in ("before", "after"))
-    return cell if before is None else [*before, cell, *(after or ())]
+    if before is None:
+        return cell
+    listed, text = [*before, cell, *(after or ())], metadata.get(dialect.mark("list"))
+    if not isinstance(text, str):
+        return listed
+    return text if _same(text, listed) else _encoded(listed, "json")
 
 
-def _same(text: str, payload: dict[str, object]) -> bool:
+def _same(text: str, value: object) -> bool:
     try:
-        return parse_json(text, line=None) == payload
+        return parse_json(text, line=None) == value
     except FormatError:
         return False

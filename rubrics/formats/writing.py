@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 
@@ -22,6 +22,9 @@ from rubricate.data.writing import (
 from rubricate.errors import FormatError
 from rubricate.narrow import as_array, as_object
 from rubricate.rubrics.formats.base import Format, Note, Place, formats, get_format
+from rubricate.rubrics.formats.checking import changes, without_nulls
+from rubricate.rubrics.formats.losses import some
+from rubricate.rubrics.formats.moving import moved
 from rubricate.rubrics.formats.reading import load_rubrics
 from rubricate.rubrics.rubric import Rubric
 
@@ -55,8 +58,9 @@ def dump_rubrics(
         notes: list that notes are added to.
         source: file the records are for, for error messages.
 
-    Raises FormatError, naming rubric and fields, for what the format cannot hold, unless `lossy`; and, lossy or
-    not, where leaving something out would change what is good (penalties in a format without them).
+    Raises FormatError, naming rubric and fields, for what the format cannot hold, or what would be read otherwise,
+    unless `lossy`; and, lossy or not, where leaving something out would change what is good (penalties in a format
+    without them), and for a rubric that could not be read again.
     """
     chosen = get_format(format)
     collected: list[Note] = [] if notes is None else notes
@@ -65,6 +69,9 @@ def dump_rubrics(
         place = Place(source, index + 1 if source else None, (), collected)
         record = chosen.dump(rubric, place)
         lost = chosen.losses(rubric)
+        if chosen.name != "native" and (lossy or not lost):
+            changed = changes(rubric, record, chosen, place)
+            lost = lost or [f"{name}, which would be read otherwise" for name in changed]
         if lost and not lossy:
             name = f"rubric {rubric.id!r}" if rubric.id else f"rubric {index + 1}"
             hint = "lossy=True leaves them out, with a note; native holds everything"
@@ -91,7 +98,11 @@ def save_rubrics(
     kind = file_kind(path)
     notes: list[Note] = []
     records = dump_rubrics(rubrics, format, lossy=lossy, notes=notes, source=fspath(path))
-    _write(records, path, kind, _Target(get_format(format), fspath(path), lossy, notes))
+    given = [rubrics] if isinstance(rubrics, Rubric) else rubrics
+    target = _Target(get_format(format), fspath(path), lossy, notes)
+    if kind == "toml":
+        records = [_for_toml(record, rubric, target) for record, rubric in zip(records, given, strict=True)]
+    _write(records, path, kind, target)
     return tuple(notes)
 
 
@@ -125,8 +136,7 @@ def _write(records: Sequence[dict[str, object]], path: str | PathLike[str], kind
     elif kind == "yaml":
         write_yaml(path, whole)
     elif kind == "toml":
-        plain = [_without_nulls(row) for row in rows] if target.format.name == "native" else rows
-        write_toml(path, {ROWS: plain} if len(plain) != 1 or spread is not None else plain[0])
+        write_toml(path, {ROWS: rows} if len(rows) != 1 or spread is not None else rows[0])
     elif kind == "text":
         write_text(path, _single_text(records, target))
     else:
@@ -137,6 +147,19 @@ def _write(records: Sequence[dict[str, object]], path: str | PathLike[str], kind
         else:
             cells = [_row_cells(row, number, target) for number, row in enumerate(rows, start=1)]
             write_csv(path, cells, delimiter="," if kind == "csv" else "\t", columns=columns)
+
+
+def _for_toml(record: dict[str, object], rubric: Rubric, target: _Target) -> dict[str, object]:
+    """The record without null fields, which TOML lacks, where its reader does without them."""
+    if target.format.name == "native":
+        return _without_nulls(record)
+    if target.format.spread is not None:
+        return record
+    bare, names = without_nulls(record, rubric, target.format)
+    if names:
+        message = f"left out, as TOML has no null: {some(names)}"
+        target.notes.append(Note("layout", message, target.source))
+    return bare
 
 
 def _without_nulls(record: dict[str, object]) -> dict[str, object]:
@@ -153,6 +176,10 @@ def _without_nulls(record: dict[str, object]) -> dict[str, object]:
 
 def _row_cells(row: dict[str, object], number: int, target: _Target) -> dict[str, str]:
     cells, lost = written_cells(row, target.format.texts)
+    opened = [name for name in target.format.texts if as_object(row.get(name)) or as_array(row.get(name))]
+    if opened:
+        message = "written as JSON text, which this column of a CSV file holds"
+        target.notes.extend(Note("layout", message, target.source, number, name) for name in sorted(opened))
     for name in lost:
         kind = type(row[name]).__name__
         target.lose(f"this column of a CSV file holds texts, and a {kind} would be read as one", name, number)
@@ -188,41 +215,13 @@ def convert(
 ) -> Converted:
     """Read rubrics in one format and write them in another. Nothing is written unless everything could be read.
 
-    The prompt moves to the column where the target format has it, as text or messages as that format wants.
+    The prompt moves to the column where the target format has it, as text or messages as that format wants. What
+    the source format keeps for itself in the metadata goes along to native files alone.
 
     Raises FormatError and ConfigError as `load_rubrics` and `save_rubrics` do.
     """
     found = load_rubrics(source, format=from_format, **options)
-    rubrics = found.rubrics
-    chosen = get_format(to_format)
-    if chosen.prompt and to_format != found.format:
-        rubrics = tuple(_moved(rubric, chosen) for rubric in rubrics)
-    notes = save_rubrics(rubrics, target, to_format, lossy=lossy)
-    return Converted(len(rubrics), found.format, to_format, (*found.notes, *notes))
-
-
-def _moved(rubric: Rubric, target: Format) -> Rubric:
-    """The rubric with its prompt under the name of the target, where it has one that fits; all else as it was."""
-    column = target.prompt
-    names = [name for name in ("prompt", "question", "input", "instruction") if name in rubric.metadata]
-    if not names or column in names:
-        return rubric
-    reshape: Callable[[object], object] = _as_messages if target.messages else _as_text
-    value = reshape(rubric.metadata[names[0]])
-    if value is None:
-        return rubric
-    rest = {name: part for name, part in rubric.metadata.items() if name != names[0]}
-    return rubric.model_copy(update={"metadata": {column: value} | rest})
-
-
-def _as_messages(value: object) -> object:
-    return [{"role": "user", "content": value}] if isinstance(value, str) else value
-
-
-def _as_text(value: object) -> object:
-    """A text, or the text of a lone user message; None for longer conversations, which are no single text."""
-    if isinstance(value, str):
-        return value
-    listed = as_array(value) or ()
-    message = as_object(listed[0]) if len(listed) == 1 else None
-    return message["content"] if message is not None and set(message) == {"role", "content"} else None
+    notes = list(found.notes)
+    rubrics = moved(found.rubrics, get_format(found.format), get_format(to_format), notes, fspath(source))
+    notes += save_rubrics(rubrics, target, to_format, lossy=lossy)
+    return Converted(len(rubrics), found.format, to_format, tuple(notes))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from made_rubrics import rubrics
 
 from rubricate.data.io import read_rows
+from rubricate.data.writing import json_text
 from rubricate.errors import FormatError
 from rubricate.rubrics import Criterion, Rubric
 from rubricate.rubrics.formats import (
@@ -50,8 +51,8 @@ def exact(value: object) -> str:
 
 
 def said(criterion: Criterion) -> dict[str, object]:
-    """What a criterion asks for; formats may add tags (HealthBench's axis) and a root (PaperBench)."""
-    return criterion.model_dump(exclude={"metadata", "tags", "path"})
+    """What a criterion asks for; HealthBench adds a tag for the channel."""
+    return criterion.model_dump(exclude={"metadata", "tags"})
 
 
 def plain_text(record: Mapping[str, object]) -> dict[str, object]:
@@ -59,12 +60,24 @@ def plain_text(record: Mapping[str, object]) -> dict[str, object]:
     return {name: part for name, part in record.items() if name != "response" or isinstance(part, str | list)}
 
 
+def held(record: Mapping[str, object], name: str, kind: str) -> dict[str, object]:
+    """A record as a kind of file holds it: no null in TOML, and JSON text in CSV's columns of texts."""
+    if kind == "toml":
+        return {field: part for field, part in record.items() if part is not None}
+    if not kind.startswith(("csv", "tsv")):
+        return dict(record)
+    texts = [field for field in get_format(name).texts if isinstance(record.get(field), dict | list)]
+    return {**record, **{field: json_text(record[field]) for field in texts}}
+
+
 def there_and_back(path: Path, found: Sequence[Rubric], name: str) -> None:
     save_rubrics(found, path, name)
     again = load_rubrics(path)
+    kind = path.name.removeprefix("a.")
+    wanted = [held(record, name, kind) for record in dump_rubrics(found, name)]
     assert again.format == name
     assert [rubric.fingerprint for rubric in again.rubrics] == [rubric.fingerprint for rubric in found]
-    assert exact(dump_rubrics(again.rubrics, name)) == exact(dump_rubrics(found, name))
+    assert exact(dump_rubrics(again.rubrics, name)) == exact(wanted)
     if path.suffix in (".jsonl", ".json", ".yaml"):  # tables and TOML have an order of their own
         assert list(again.rubrics) == list(found)
 
@@ -121,7 +134,7 @@ def test_made_rubrics_that_a_format_can_hold(tmp_path: Path, name: str, made: li
         [said(c) for c in rubric.criteria] for rubric in held
     ]
     for one, other in zip(again.rubrics, held, strict=True):
-        assert one.id == other.id or name == "paperbench"
+        assert one.id == other.id
         assert one.metadata.items() >= other.metadata.items()
         for criterion, source in zip(one.criteria, other.criteria, strict=True):
             assert criterion.metadata.items() >= source.metadata.items()
