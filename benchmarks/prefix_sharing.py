@@ -1,7 +1,9 @@
-"""CPU time and score differences of ten criteria on one response: ten prompts, one plain batch, one shared prefix.
+"""CPU time and score differences of ten criteria on one response: ten prompts, one plain batch, one shared prefix;
+and of a group of responses to one prompt: separate prompts, a shared prefix a response, and one tree of prefixes.
 
-Run `python benchmarks/prefix_sharing.py` (about ten minutes) or with `--quick` (about one).
-All figures of a row come from the same run and the same prompts. "Separate" is ten prompts one after another.
+Run `python benchmarks/prefix_sharing.py` (about a quarter of an hour) or with `--quick` (about two minutes).
+All figures of a row come from the same run and the same prompts. "Separate" is the prompts one after another.
+Nothing that was kept from one way helps another.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import argparse
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rubricate.chat.base import ChatRequest, Completion, Message
@@ -54,34 +56,43 @@ class Row:
     scores: dict[str, list[float]]
 
 
-def ask(engine: Engine, requests: Sequence[ChatRequest], shared: bool) -> list[Completion]:
-    """The answers to requests with a shared prefix, or to a burst of single ones."""
+def ask(engine: Engine, calls: Sequence[Sequence[ChatRequest]], sharing: bool) -> list[Completion]:
+    """The answers to calls that wait together, with common prefixes computed once or in plain batches."""
     answers: dict[int, list[Completion | ChatError]] = {}
 
     def fail(error: Exception) -> None:
         raise error
 
-    groups = [list(requests)] if shared else [[request] for request in requests]
+    engine.store.clear()
+    known = engine.sharing
+    engine.sharing = known if sharing else False
     engine.run(
         [
-            Work(group, shared, lambda: True, lambda given, place=place: answers.update({place: given}), fail)
-            for place, group in enumerate(groups)
+            Work(call, lambda: True, lambda given, place=place: answers.update({place: given}), fail)
+            for place, call in enumerate(calls)
         ]
     )
+    if not sharing:
+        engine.sharing = known
     flat = [answer for place in sorted(answers) for answer in answers[place]]
     return [answer for answer in flat if isinstance(answer, Completion)]
+
+
+def words_of_length(engine: Engine, head: str, tokens: int) -> str:
+    """So many words of the story that a prompt of `head` and them has about `tokens` tokens."""
+    words = (STORY * 40).split()
+    low, high = 0, len(words)
+    while low < high:
+        middle = (low + high) // 2
+        request = ChatRequest((Message("user", head + " ".join(words[:middle])),), max_tokens=1)
+        low, high = (middle + 1, high) if len(engine.codec.encode(request)) < tokens + 4 else (low, middle)
+    return " ".join(words[:low])
 
 
 def requests_with_prefix(engine: Engine, tokens: int) -> list[ChatRequest]:
     """Ten requests that share about `tokens` tokens: instructions and response first, the criterion last."""
     head = "Does the response meet the criterion? Answer with one word, yes or no.\n\nResponse: "
-    words = (STORY * 40).split()
-    low, high = 0, len(words)
-    while low < high:  # the number of words whose prompt is as long as wanted
-        middle = (low + high) // 2
-        request = ChatRequest((Message("user", head + " ".join(words[:middle])),), max_tokens=1)
-        low, high = (middle + 1, high) if len(engine.codec.encode(request)) < tokens + 4 else (low, middle)
-    response = " ".join(words[:low])
+    response = words_of_length(engine, head, tokens)
     return [
         ChatRequest(
             (Message("user", f"{head}{response}\n\nCriterion: {criterion}"),), max_tokens=1, top_logprobs=300
@@ -128,13 +139,55 @@ def gaps(answers: Sequence[Completion], separate: Sequence[Completion]) -> tuple
 def measure(engine: Engine, dtype: str, tokens: int, repeats: int) -> Row:
     """One row of the table."""
     requests = requests_with_prefix(engine, tokens)
-    shared, together = timed(lambda: ask(engine, requests, True), repeats)
-    batch, batched = timed(lambda: ask(engine, requests, False), repeats)
-    separate, alone = timed(lambda: [ask(engine, [request], False)[0] for request in requests], repeats)
+    shared, together = timed(lambda: ask(engine, [requests], True), repeats)
+    batch, batched = timed(lambda: ask(engine, [requests], False), repeats)
+    separate, alone = timed(lambda: [ask(engine, [[request]], False)[0] for request in requests], repeats)
     prefix = together[1].usage.cached_tokens
     ways = {"separate": alone, "batch": batched, "shared": together}
     scores = {way: [score(answer) for answer in answers] for way, answers in ways.items()}
     return Row(dtype, prefix, separate, batch, shared, gaps(batched, alone), gaps(together, alone), scores)
+
+
+def group_calls(engine: Engine, responses: int, criteria: int, tokens: int) -> list[list[ChatRequest]]:
+    """A call a response: a prompt of about `tokens` tokens, responses of about 200, ten criteria at the end."""
+    head = "Does the response meet the criterion? Answer with one word, yes or no.\n\nTask: "
+    task = words_of_length(engine, head, tokens)
+    calls: list[list[ChatRequest]] = []
+    for number in range(responses):
+        words = (STORY * 3).split()
+        reply = f"This is answer number {number}. " + " ".join(words[number:] + words[:number])
+        shared = f"{head}{task}\n\nResponse: {reply}\n\nCriterion: "
+        calls.append(
+            [
+                ChatRequest((Message("user", shared + text),), max_tokens=1, top_logprobs=300)
+                for text in CRITERIA[:criteria]
+            ]
+        )
+    return calls
+
+
+def measure_group(engine: Engine, dtype: str, calls: Sequence[Sequence[ChatRequest]]) -> dict[str, list[float]]:
+    """Print a group's times and differences. Returns each way's scores."""
+    flat = [request for call in calls for request in call]
+    ask(engine, [calls[0][:2]], True)
+    ways: dict[str, Callable[[], list[Completion]]] = {
+        "separate": lambda: [ask(engine, [[request]], False)[0] for request in flat],
+        "batch": lambda: ask(engine, calls, False),
+        "response": lambda: [answer for call in calls for answer in ask(engine, [call], True)],
+        "tree": lambda: ask(engine, calls, True),
+    }
+    found = {name: timed(way, 1) for name, way in ways.items()}
+    alone = found["separate"]
+    print(f"\n{dtype}: {len(calls)} responses x {len(calls[0])} criteria, CPU seconds")
+    for name, (seconds, answers) in found.items():
+        computed = sum(answer.usage.prompt_tokens - answer.usage.cached_tokens for answer in answers)
+        moved, logprob = gaps(answers, alone[1])
+        print(
+            f"{name:<9} {seconds:>8.2f} s, 1/{alone[0] / seconds:<5.1f} {computed:>7} tokens computed, "
+            f"score {moved:.1e}, logprob {logprob:.1e} from separate",
+            flush=True,
+        )
+    return {name: [score(answer) for answer in answers] for name, (_, answers) in found.items()}
 
 
 HEAD = (
@@ -160,9 +213,16 @@ def main() -> None:
     parser.add_argument("--dtypes", nargs="+", default=["float32", "bfloat16"])
     parser.add_argument("--threads", type=int, default=1, help="more wait for each other, at full load")
     parser.add_argument("--repeats", type=int, default=1, help="the best of so many runs counts")
-    parser.add_argument("--quick", action="store_true", help="prefixes of 64 and 500 tokens only")
+    parser.add_argument(
+        "--group", type=int, nargs=3, default=[8, 10, 500], help="responses, criteria, prompt tokens"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="prefixes of 64 and 500 tokens, a group of 4 x 5, only"
+    )
     options = parser.parse_args()
     prefixes = [64, 500] if options.quick else options.prefixes
+    group = [4, 5, 250] if options.quick else options.group
+    groups: dict[str, dict[str, list[float]]] = {}
     print(f"{len(CRITERIA)} criteria on one response, {options.model}, {options.threads} threads, on the CPU")
     print("CPU seconds of the process; differences are the largest from separate prompts in the same dtype\n")
     print(HEAD)
@@ -171,15 +231,35 @@ def main() -> None:
         settings = LocalOptions(dtype=dtype, device="cpu", threads=options.threads)
         engine = open_engine(resolve(options.model), settings, f"local:{options.model}")
         for tokens in prefixes:
-            ask(engine, requests_with_prefix(engine, 64)[:2], True)  # the model's first pass is slower
+            ask(engine, [requests_with_prefix(engine, 64)[:2]], True)  # the model's first pass is slower
             rows.append(measure(engine, dtype, tokens, options.repeats))
             print(line(rows[-1]), flush=True)
+    for dtype in options.dtypes:
+        settings = LocalOptions(dtype=dtype, device="cpu", threads=options.threads)
+        engine = open_engine(resolve(options.model), settings, f"local:{options.model}")
+        groups[dtype] = measure_group(engine, dtype, group_calls(engine, *group))
     print()
     for row in rows:
         if row.dtype == "float32":
             exact = "yes" if row.shared_gaps[1] <= 1e-4 else "NO"
             print(f"prefix {row.prefix}: within 1e-4 in fp32: {exact}; CPU time 1/{row.separate / row.shared:.1f}")
     print_rounding(rows)
+    print_flips(groups)
+
+
+def print_flips(groups: Mapping[str, Mapping[str, Sequence[float]]]) -> None:
+    """How far a group's scores in other dtypes are from separate prompts in fp32, and how many cross 0.5."""
+    exact = groups.get("float32", {}).get("separate", [])
+    for dtype, ways in groups.items():
+        for way, scores in ways.items():
+            moved = [abs(ours - theirs) for ours, theirs in zip(scores, exact, strict=False)]
+            if moved and dtype != "float32":
+                flips = sum((ours >= 0.5) != (theirs >= 0.5) for ours, theirs in zip(scores, exact, strict=True))
+                mean = sum(moved) / len(moved)
+                print(
+                    f"group, {dtype} {way:<8}: {mean:.4f} in the mean, {max(moved):.4f} at most, "
+                    f"{flips} of {len(moved)} verdicts flip"
+                )
 
 
 def print_rounding(rows: Sequence[Row]) -> None:
@@ -196,7 +276,15 @@ def print_rounding(rows: Sequence[Row]) -> None:
             if not moved:
                 continue
             mean, most = sum(moved) / len(moved), max(moved)
-            print(f"{dtype} {way:<8}: scores differ from fp32 by {mean:.4f} in the mean, {most:.4f} at most")
+            flips = sum(
+                (ours >= 0.5) != (theirs >= 0.5)
+                for true, row in found
+                for ours, theirs in zip(row.scores[way], true.scores["separate"], strict=True)
+            )
+            print(
+                f"{dtype} {way:<8}: scores differ from fp32 by {mean:.4f} in the mean, {most:.4f} at most, "
+                f"{flips} of {len(moved)} verdicts flip"
+            )
 
 
 if __name__ == "__main__":

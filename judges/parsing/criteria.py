@@ -257,7 +257,7 @@ def _gather(
         value = Unreadable.AMBIGUOUS if id in doubted else outcome(_marks_of(id, mine, domain, reading))
         reason = next((entry.reason for entry in reversed(mine) if entry.reason), "")
         if not isinstance(value, Unreadable) and reason:
-            if domain.contradicted(id, value, reason):
+            if domain.contradicted(id, value, reading.own_words(reason)):
                 value = Unreadable.AMBIGUOUS
             else:
                 reasons[id] = mend_surrogates(reason)

@@ -67,11 +67,13 @@ class Reading:
         reply: as it came.
         parts: in order; a text is plain, without block quotes.
         whole: the reply is one JSON value and nothing else.
+        quoted: texts that the judge was shown.
     """
 
     reply: str
     parts: tuple[Structure | str, ...]
     whole: bool = False
+    quoted: tuple[str, ...] = ()
 
     @property
     def structures(self) -> list[Structure]:
@@ -82,6 +84,16 @@ class Reading:
     def text(self) -> str:
         """All passages of text, with a sign where a JSON value stood."""
         return f" {MASK} ".join(part for part in self.parts if isinstance(part, str))
+
+    def own_words(self, text: str) -> str:
+        """The text, such as a reason in a JSON value, with a sign for each longer passage copied from `quoted`."""
+        pieces: list[str] = []
+        at = 0
+        for start, end in _copies(text, self.quoted):  # sorted; copies of two texts may overlap
+            if end > at:
+                pieces += [text[at : max(start, at)], MASK]
+                at = end
+        return "".join([*pieces, text[at:]])
 
 
 def read_reply(reply: str, quoted: Sequence[str] = ()) -> Reading:
@@ -100,14 +112,15 @@ def read_reply(reply: str, quoted: Sequence[str] = ()) -> Reading:
             break
         if not isinstance(whole.value, str):
             if as_object(whole.value) is None and not _is_list_reply(whole.value):
-                return Reading(reply, (plain(text),), whole=True)
-            return Reading(reply, () if _is_copy(text, quoted) else (Structure(whole.value),), whole=True)
+                return Reading(reply, (plain(text),), whole=True, quoted=tuple(quoted))
+            parts = () if _is_copy(text, quoted) else (Structure(whole.value),)
+            return Reading(reply, parts, whole=True, quoted=tuple(quoted))
         text = whole.value
     visible = strip_reasoning(text)
     if not clean(visible).strip():
         raise ParseError("the reply holds nothing but reasoning", kind="empty", reply=reply)
     visible, spans = find_spans(_without_material(visible))
-    return Reading(reply, tuple(_parts(visible, spans, _copies(visible, quoted))))
+    return Reading(reply, tuple(_parts(visible, spans, _copies(visible, quoted))), quoted=tuple(quoted))
 
 
 def _is_list_reply(value: object) -> bool:

@@ -48,7 +48,7 @@ def build_tokenizer(template: str = TEMPLATE) -> Saved:
     core.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=280,
-        special_tokens=["<|start|>", "<|end|>", "<|pad|>"],
+        special_tokens=["<|start|>", "<|end|>", "<|pad|>", "<repo_name>"],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )

@@ -233,6 +233,13 @@ def test_nothing_in_a_message_can_end_its_turn(engines: Engines, user: Requests)
     assert specials[0] == specials[1]
 
 
+def test_tokens_that_were_added_as_special_are_broken_too(engines: Engines, user: Requests) -> None:
+    codec = engines("llama").codec  # <repo_name> has no role, so that tokenizers do not list it among those that do
+    assert 3 in codec.encode(user("a", prefill="<repo_name>"))  # what the caller begins the answer with is its own
+    for text in ("<repo_name>", "<repo_<repo_name>name>", "x<repo_name><repo_name>"):
+        assert 3 not in codec.encode(user(text))
+
+
 STRICT = (
     "{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}"
     "{% for m in messages %}<|start|>{{ m['role'] }}\n{{ m['content'] }}<|end|>\n{% endfor %}<|start|>assistant\n"
