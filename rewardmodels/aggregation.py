@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from rubricate.errors import ConfigError
 from rubricate.rubrics import Criterion, CriterionKind, Importance
+from rubricate.rubrics.formats.openrubrics import KIND_WEIGHTS
+from rubricate.rubrics.formats.rar import CATEGORY_WEIGHTS
 from rubricate.types import fingerprint
 
 __all__ = [
@@ -30,19 +32,11 @@ __all__ = [
     "Weighting",
 ]
 
-RAR_WEIGHTS: Mapping[Importance, float] = {
-    Importance.ESSENTIAL: 1.0,
-    Importance.IMPORTANT: 0.7,
-    Importance.OPTIONAL: 0.3,
-    Importance.PITFALL: 0.9,
-}
+RAR_WEIGHTS: Mapping[Importance, float] = CATEGORY_WEIGHTS["paper"]
 """Weights of Rubrics as Rewards (2507.17746 v2)."""
 
-RAR_V1_WEIGHTS: Mapping[Importance, float] = {**RAR_WEIGHTS, Importance.PITFALL: 0.8}
+RAR_V1_WEIGHTS: Mapping[Importance, float] = CATEGORY_WEIGHTS["v1"]
 """Weights of Rubrics as Rewards (2507.17746 v1)."""
-
-KIND_WEIGHTS: Mapping[CriterionKind, float] = {CriterionKind.HARD_RULE: 3.0, CriterionKind.PRINCIPLE: 1.0}
-"""Weights of RUBRIC-ARROW (2605.29156)."""
 
 Mode = Literal["explicit", "implicit"]
 Evidence = Literal["score", "probability"]
