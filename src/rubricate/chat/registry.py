@@ -127,8 +127,9 @@ def connect(
 
     Names are `openai:MODEL` (OPENAI_API_KEY and OPENAI_BASE_URL are read), `http://HOST:PORT/v1#MODEL` or https
     (without `#MODEL` the server is asked; RUBRICATE_API_KEY is read), `local:smollm2`, `local:/DIR`,
-    `local:/FILE.gguf`, `vllm:/DIR` (vLLM without a server), `replay:/RECORDING.jsonl`, and `mock:yes`, `mock:no`,
-    `mock:p=0.7`, `mock:/SCRIPT.jsonl` among others. Options of the back end follow `?`, as in
+    `local:/FILE.gguf`, `vllm:/DIR` (vLLM without a server), `decisions:http://HOST:PORT/v1#MODEL` (a server's
+    decisions API, for DecisionsJudge), `replay:/RECORDING.jsonl`, and `mock:yes`, `mock:no`, `mock:p=0.7`,
+    `mock:/SCRIPT.jsonl` among others. Options of the back end follow `?`, as in
     `local:/DIR?adapter=/LORA&dtype=float32`, or are given as keywords.
 
     Args:
