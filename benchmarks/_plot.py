@@ -125,6 +125,6 @@ def _ticks(low: float, high: float) -> list[float]:
     """Round numbers from below `low` to above `high`, four to ten of them."""
     span = max(high - low, 1e-9)
     base = 10.0 ** math.floor(math.log10(span))
-    step = next(base * part for part in (0.1, 0.2, 0.5, 1.0) if span / (base * part) <= 9)
+    step = next(base * part for part in (0.1, 0.2, 0.5, 1.0, 2.0) if span / (base * part) <= 9)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     return [round(step * number, 10) for number in range(first, last + 1)]
