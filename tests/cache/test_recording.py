@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import pickle
 from collections.abc import Sequence
 from dataclasses import replace
@@ -287,6 +288,65 @@ async def test_recorders_and_replays_pickle(tmp_path: Path) -> None:
     assert isinstance(copy, Recorder) and (await copy.complete(ask("a"))).text == "yes"
     replay: ReplayModel = pickle.loads(pickle.dumps(ReplayModel(path)))
     assert (await replay.complete(ask("a"))).text == "yes"
+
+
+async def test_a_copy_of_a_recorder_goes_on_with_the_same_file(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    model = connect(MockModel("yes"), record=path)
+    assert (await model.complete(ask("a"))).text == "yes"
+    copy: ChatModel = pickle.loads(pickle.dumps(model))
+    assert (await copy.complete(ask("b"))).text == "yes"
+    await model.aclose()
+    assert len(list(recorded_entries(path))) == 2
+
+
+async def test_a_replay_that_is_recorded_gives_what_it_gives_alone(tmp_path: Path) -> None:
+    first, second = tmp_path / "1.jsonl", tmp_path / "2.jsonl"
+    answers = [f"answer {n}" for n in range(4)]
+
+    async def run(model: ChatModel) -> list[str]:
+        texts: list[str] = []
+        for row in ("row 1", "row 2"):
+            with recording_scope(row):
+                texts += [(await model.complete(ask("the same"))).text for _ in range(2)]
+        await model.aclose()
+        return texts
+
+    assert await run(recorder(first, MockModel(answers))) == answers
+    assert await run(connect(f"replay:{first}", record=second)) == answers
+    assert await run(connect(f"replay:{second}")) == answers
+
+
+async def test_replays_of_one_file_count_on_from_each_other(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    recording = Recording(path)
+    mock = MockModel(["one", "two"])
+    recorders = [connect(mock, record=recording) for _ in range(2)]
+    with recording_scope("row"):
+        assert [(await model.complete(ask("q"))).text for model in recorders] == ["one", "two"]
+    recording.close()
+    with recording_scope("row"):
+        assert [(await connect(f"replay:{path}").complete(ask("q"))).text for _ in range(2)] == ["one", "two"]
+
+
+@pytest.mark.parametrize("make", ["fifo", "null"])
+async def test_only_regular_files_hold_recordings(tmp_path: Path, make: str) -> None:
+    path = tmp_path / "pipe"
+    if make == "fifo":
+        os.mkfifo(path)
+    else:
+        path = Path("/dev/null")
+    with pytest.raises(ConfigError, match="no regular file"):
+        await recorder(path, MockModel("yes")).complete(ask("a"))
+    with pytest.raises(FormatError, match="can be read again"):
+        ReplayModel(path)
+
+
+def test_a_line_that_is_nested_without_end_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(b'{"recording":"rubricate","version":1}\n' + b"[" * 100_000 + b"\n")
+    with pytest.raises(FormatError, match=r"r\.jsonl:2"):
+        ReplayModel(path)
 
 
 async def test_a_replay_takes_no_cache_and_no_limits(tmp_path: Path) -> None:

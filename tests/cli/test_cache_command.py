@@ -105,6 +105,27 @@ def test_a_failed_export_leaves_nothing(write: Write, run: Run, home: Path) -> N
     assert not Path("e.jsonl").exists()
 
 
+def test_a_failed_import_makes_no_cache(write: Write, run: Run, home: Path) -> None:
+    assert run("cache", "import", write("d.jsonl", *ROWS), "--path", "new.sqlite").exit_code == 2
+    assert not Path("new.sqlite").exists()
+
+
+def test_no_answer_is_older_than_all_time(write: Write, rubric: Path, run: Run, home: Path) -> None:
+    run(
+        "score",
+        write("d.jsonl", *ROWS),
+        "--rubric",
+        rubric,
+        "--judge",
+        "mock:p=0.8",
+        "--mode",
+        "logprob",
+        "--cache",
+    )
+    result = run("cache", "clear", "--older-than", "9" * 400 + "w")
+    assert result.exit_code == 0 and "0 answers dropped" in result.output
+
+
 @pytest.mark.parametrize(
     ("text", "seconds"), [("90s", 90), ("1.5m", 90), ("2h", 7200), ("30d", 2592000), ("1w", 604800)]
 )

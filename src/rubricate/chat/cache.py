@@ -239,7 +239,7 @@ class AnswerCache:
     def _parsed(self, value: bytes) -> Completion:
         try:
             return answer_of(as_object(json.loads(value)) or {})
-        except ValueError as error:
+        except (ValueError, TypeError, RecursionError) as error:
             broken = sqlite3.DatabaseError(f"an answer in it cannot be read: {error}")
             broken.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
             raise storage_error(self.path, broken) from None

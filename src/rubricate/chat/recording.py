@@ -50,7 +50,7 @@ class Place:
 @dataclass(slots=True)
 class _Scope:
     name: str
-    asked: Counter[str] = field(default_factory=Counter[str])
+    asked: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])  # by whose Turns, and key
 
 
 _CURRENT: ContextVar[_Scope | None] = ContextVar("rubricate_recording_scope", default=None)
@@ -71,18 +71,24 @@ def recording_scope(name: str) -> Generator[None, None, None]:
 
 
 class Turns:
-    """Numbers the requests of a scope that have equal keys; those outside any scope are numbered together."""
+    """Numbers the requests of a scope that have equal keys; those outside any scope are numbered together.
 
-    def __init__(self) -> None:
+    Args:
+        whose: what counts; those of one name count on from each other in a scope, as models that share a file do.
+    """
+
+    def __init__(self, whose: str) -> None:
+        self._whose = whose
         self._lock = threading.Lock()
         self._outside = _Scope("")
 
     def take(self, key: str) -> Place:
         """The place of the request that is asked now."""
         scope = _CURRENT.get() or self._outside
+        mark = (self._whose, key)
         with self._lock:
-            turn = scope.asked[key]
-            scope.asked[key] += 1
+            turn = scope.asked[mark]
+            scope.asked[mark] += 1
         return Place(scope.name, key, turn)
 
 
@@ -111,10 +117,12 @@ class Index:
         return key in self._any
 
     def _lines(self) -> Iterator[tuple[Mapping[str, object], int]]:
+        hint = "check the name after replay:"
+        if self.path.exists() and not (self.path.is_file() or self.path.is_dir()):
+            raise FormatError("a recording is a file that can be read again", source=str(self.path), hint=hint)
         try:
             file = open(self.path, "rb")
         except OSError as error:
-            hint = "check the name after replay:"
             raise FormatError(
                 f"the recording cannot be read: {error.strerror}", source=str(self.path), hint=hint
             ) from None
@@ -161,7 +169,7 @@ class Index:
 def _parse(raw: bytes) -> Mapping[str, object] | None:
     try:
         return as_object(json.loads(raw))
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
@@ -195,8 +203,14 @@ def read_outcome(record: Mapping[str, object], path: Path) -> Outcome | None:
 
 
 def recorded_entries(path: Path) -> Iterator[Entry]:
-    """The settled answers of a recording, for an answer cache. Errors and empty answers are left out."""
-    index = Index(path)
+    """The settled answers of a recording, for an answer cache. Errors and empty answers are left out.
+
+    Raises FormatError, before the first is asked for, where the file is no recording.
+    """
+    return _entries(path, Index(path))
+
+
+def _entries(path: Path, index: Index) -> Iterator[Entry]:
     with open(path, "rb") as file:
         for raw in file:
             record = _parse(raw)
@@ -231,11 +245,11 @@ class Recording:
 
     def __init__(self, path: str | Path, *, restart: bool = False) -> None:
         self.path = Path(path).expanduser().absolute()
-        self.turns = Turns()
         self._restart = restart
         self._prepare()
 
     def _prepare(self) -> None:
+        self.turns = Turns(f"record:{self.path}")
         self._lock = threading.RLock()
         self._file = -1
         self._closer: weakref.finalize[[int], Recording] | None = None
@@ -246,14 +260,9 @@ class Recording:
     def __repr__(self) -> str:
         return f"Recording({str(self.path)!r})"
 
-    def __getstate__(self) -> dict[str, object]:
-        return {"path": self.path}
-
-    def __setstate__(self, state: Mapping[str, Path]) -> None:
-        self.path = state["path"]
-        self.turns = Turns()
-        self._restart = False
-        self._prepare()
+    def __reduce__(self) -> tuple[object, ...]:
+        _register(self)  # a copy in this process goes on with this object, which holds the lock
+        return open_recording, (self.path,)
 
     @property
     def failure(self) -> ConfigError | None:
@@ -340,7 +349,8 @@ def _is_begun(file: int, path: Path) -> bool:
     return True
 
 
-_RECORDINGS: weakref.WeakValueDictionary[Path, Recording] = weakref.WeakValueDictionary()
+_RECORDINGS: weakref.WeakValueDictionary[tuple[Path, int], Recording] = weakref.WeakValueDictionary()
+"""By path and process: a forked child opens the file anew, and is told that its parent holds it."""
 _RECORDINGS_LOCK = threading.Lock()
 
 
@@ -348,9 +358,14 @@ def open_recording(place: Recording | str | Path) -> Recording:
     """The recording at that place; models that name the same file in one process share one object."""
     if isinstance(place, Recording):
         return place
+    path = Path(place).expanduser().absolute()
     with _RECORDINGS_LOCK:
-        path = Path(place).expanduser().absolute()
-        found = _RECORDINGS.get(path)
+        found = _RECORDINGS.get((path, os.getpid()))
         if found is None:
-            found = _RECORDINGS[path] = Recording(path)
+            found = _RECORDINGS[path, os.getpid()] = Recording(path)
         return found
+
+
+def _register(recording: Recording) -> None:
+    with _RECORDINGS_LOCK:
+        _RECORDINGS.setdefault((recording.path, os.getpid()), recording)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 from rubricate.errors import ConfigError
@@ -23,6 +24,9 @@ def open_locked(path: Path, *, busy: ConfigError, hint: str) -> int:
             file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             raise ConfigError(f"{path} cannot be written: {error.strerror}", hint=hint) from None
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            os.close(file)
+            raise ConfigError(f"{path} is no regular file", hint="name a file, which can be read again")
         try:
             _lock(file)
         except OSError:

@@ -42,7 +42,7 @@ class ReplayModel(Final):
         self._record = _chosen(self._index, model)
         self.name = str(self._record.get("name", ""))
         self.lacking: RequestError | None = None
-        self._turns = Turns()
+        self._turns = Turns(f"replay:{self.path}")
 
     def __repr__(self) -> str:
         return f"ReplayModel({str(self.path)!r}, {self.name!r})"

@@ -22,6 +22,8 @@ from rubricate.errors import ConfigError
 __all__ = ["read_age", "run_clear", "run_export", "run_import", "show_stats"]
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_OLDEST = 1e12
+"""Seconds. No answer is older, and a time so long ago is still a number that SQLite can hold."""
 
 
 def read_age(text: str | None) -> float | None:
@@ -31,7 +33,7 @@ def read_age(text: str | None) -> float | None:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text)
     if found is None:
         raise ConfigError(f"--older-than {text!r} is no age", hint="as in 90s, 15m, 12h, 30d or 4w")
-    return float(found[1]) * _UNITS[found[2]]
+    return min(float(found[1]) * _UNITS[found[2]], _OLDEST)
 
 
 def show_stats(path: Path | None) -> None:
