@@ -154,7 +154,7 @@ def history(value: object) -> dict[str, object]:
         (history('["Hi."]'), "conversation_history[0]", "expected a message"),
         (history('[{"role": "user"}]'), "conversation_history[0].content", "missing"),
         (history([{"role": 1, "content": "c"}]), "conversation_history[0].role", "expected text, got int"),
-        (ROW | {"advancedif:order": 1}, "", "reserved"),
+        (ROW | {"advancedif:order": 1}, "advancedif:order", "reserved"),
     ],
 )
 def test_mistakes_are_named(tmp_path: Path, record: dict[str, object], field: str, words: str) -> None:

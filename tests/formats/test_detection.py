@@ -74,6 +74,26 @@ def test_a_text_file_is_a_rubric(name: str, text: str, tmp_path: Path) -> None:
         assert found.rubrics[0].criteria == parse_rubric(text).criteria
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("openrubrics", "[Hard Rule] Be polite.", "list"),
+        ("rlcf", "[1] Is it polite?", "importance|item|question"),
+        ("prometheus", "[Is it right?]\nScore 1: no", "Score 5"),
+        ("prometheus", "{Is it right?}", "Score 5"),
+    ],
+)
+def test_a_text_that_is_no_rubric_gets_the_error_of_its_format(
+    name: str, text: str, words: str, tmp_path: Path
+) -> None:
+    write_text(tmp_path / "a.txt", text)
+    with pytest.raises(FormatError, match=words) as caught:
+        load_rubrics(tmp_path / "a.txt", format=name)
+    assert "JSON" not in str(caught.value)
+    with pytest.raises(FormatError, match="the text is no JSON that can be read"):
+        parse_rubric('[{"text": ', format=name)
+
+
 def test_a_text_file_without_a_rubric_is_refused(tmp_path: Path) -> None:
     write_text(tmp_path / "a.txt", "Be polite.\nBe short.\n")
     with pytest.raises(FormatError, match="split into criteria") as caught:
@@ -81,10 +101,31 @@ def test_a_text_file_without_a_rubric_is_refused(tmp_path: Path) -> None:
     assert caught.value.source == str(tmp_path / "a.txt")
 
 
+def test_pairs_are_a_checklist_of_rlcf(tmp_path: Path) -> None:
+    asked: list[tuple[str, float]] = [("Does it name scattering?", 100), ("Is it short?", 40)]
+    pairs: list[object] = [list(pair) for pair in asked]
+    (tmp_path / "a.json").write_text(json.dumps(pairs))
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in pairs))
+    assert candidates(pairs) == ["rlcf"]
+    for rubric in (
+        parse_rubric(pairs),
+        parse_rubric(json.dumps(pairs)),
+        parse_rubric({"prompt": "p", "rubric": pairs}),
+        *load_rubrics(tmp_path / "a.json").rubrics,
+        *load_rubrics(tmp_path / "a.jsonl").rubrics,
+        *load_rubrics(tmp_path / "a.jsonl", format="rlcf").rubrics,
+    ):
+        assert [(c.text, c.weight) for c in rubric.criteria] == asked
+    with pytest.raises(FormatError, match="the text 'high'") as caught:
+        parse_rubric([*pairs, ["Is it right?", "high"]])
+    assert caught.value.field == "[2][1]"
+    assert candidates(["Is it short?", "Is it right?"]) == ["native"]
+    assert candidates([["Is it short?", "Is it right?"]]) == []
+
+
 def test_files_of_two_formats_are_told_apart(tmp_path: Path) -> None:
-    for (one, first), (other, second) in itertools.combinations(SAMPLES, 2):
-        if one == other or "flat" in (one, other):
-            continue
+    samples = [(name, records[0]) for name, records in RECORDS.items() if name != "flat"]
+    for (one, first), (other, second) in itertools.combinations(samples, 2):
         write_jsonl(tmp_path / "a.jsonl", [first, second])
         with pytest.raises(FormatError, match=f"looks like {other}, the rows before it like {one}") as caught:
             load_rubrics(tmp_path / "a.jsonl")

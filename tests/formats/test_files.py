@@ -127,6 +127,15 @@ def test_a_rubric_in_a_column_keeps_the_other_columns(tmp_path: Path) -> None:
     assert (caught.value.line, caught.value.field) == (2, "rubric[0].text")
 
 
+def test_numbers_that_are_none_are_refused_in_the_other_columns_too(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    for column, number in (("score", "NaN"), ("usage", '{"cost": [1, -Infinity]}')):
+        path.write_text(f'{{"rubric": ["Is polite."], "{column}": {number}}}\n')
+        with pytest.raises(FormatError, match="is not a number|no number|not a number") as caught:
+            load_rubrics(path)
+        assert (caught.value.line, caught.value.field.split(".")[0]) == (1, column)
+
+
 def test_rubrics_of_rows_that_are_scored() -> None:
     row = Row("a.jsonl", 3, {"prompt": "p", "response": "r", "rubric": RAR["rubric"]})
     rubric = rubric_from_row(row)

@@ -119,7 +119,7 @@ def test_penalties_become_questions_that_pass_with_no() -> None:
         ({k: v for k, v in ROW.items() if k != "PASS_CRITERIA"}, "PASS_CRITERIA", "missing"),
         ({k: v for k, v in ROW.items() if k != "TARGET_QUESTION"}, "TARGET_QUESTION", "missing"),
         ({"target_question": "q", "pass_criteria": "No!"}, "pass_criteria", "expected YES or NO"),
-        (ROW | {"multichallenge:pass": "YES"}, "", "reserved"),
+        (ROW | {"multichallenge:pass": "YES"}, "multichallenge:pass", "reserved"),
         (ROW | {"x": float("nan")}, "x", "not a number"),
     ],
 )

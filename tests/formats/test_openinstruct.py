@@ -129,7 +129,7 @@ MISTAKES: list[tuple[dict[str, object], str, str]] = [
     (row({}, rubrics=[{"weight": 1}]), f"{INSIDE}[0].description", "missing"),
     (row({}, rubrics=[{"rubric_item": None}]), f"{INSIDE}[0].rubric_item", "NoneType"),
     (row({}, rubrics=[{"rubric_item": "r", "type": 1}]), f"{INSIDE}[0].type", "int"),
-    (row({"openinstruct:text": 1}), f"{INSIDE}[0]", "reserved"),
+    (row({"openinstruct:text": 1}), f"{INSIDE}[0].openinstruct:text", "reserved"),
     (row(), INSIDE, "at least one"),
     (row({}, rubrics={}), INSIDE, "expected a list"),
     (row({}, {}, rubrics_types=["persistent"]), "ground_truth.rubrics_types", "2 types"),
@@ -140,7 +140,7 @@ MISTAKES: list[tuple[dict[str, object], str, str]] = [
     (ROW | {"ground_truth": None}, "ground_truth", "expected an object"),
     (ROW | {"ground_truth": '{"query": "q"}'}, INSIDE, "missing"),
     (ROW | {"ground_truth": ["4", "{}"], "dataset": ["math", "rubric"]}, "ground_truth[1].rubrics", "missing"),
-    (ROW | {"openinstruct:order": 1}, "", "reserved"),
+    (ROW | {"openinstruct:order": 1}, "openinstruct:order", "reserved"),
 ]
 
 

@@ -207,7 +207,7 @@ def test_wrong_fields_are_named(tmp_path: Path) -> None:
         ({"rubric": " "}, "rubric", "blank"),
         ({"rubrics": [5]}, "rubrics[0]", "int"),
         ({"rubric": "1. The response a."}, "rubric", "no tag"),
-        ({"rubric": TEXT, "openrubrics:text": "x"}, "", "reserved"),
+        ({"rubric": TEXT, "openrubrics:text": "x"}, "openrubrics:text", "reserved"),
     ):
         with pytest.raises(FormatError) as caught:
             FORMAT.parse(value, Place(), {})

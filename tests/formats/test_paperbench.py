@@ -79,7 +79,7 @@ def test_grades_become_verdicts() -> None:
         (node("r", sub_tasks="x"), "sub_tasks", "list of nodes"),
         (node(""), "id", "blank"),
         ({"sub_tasks": []}, "id", "missing"),
-        (node("r", node("a", **{"paperbench:id": 1})), "sub_tasks[0]", "reserved"),
+        (node("r", node("a", **{"paperbench:id": 1})), "sub_tasks[0].paperbench:id", "reserved"),
     ],
 )
 def test_mistakes_are_named(tree: object, field: str, words: str) -> None:

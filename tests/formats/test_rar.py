@@ -120,7 +120,7 @@ def test_ids_survive_when_they_are_not_made_of_titles() -> None:
         (items({"title": 5}), "[0].title", "int"),
         (items({"id": [1]}), "[0].id", "id"),
         (items({"id": "a"}, {"id": "a"}), "criteria", "more than once: a"),
-        (items({"rar:prefix": "x"}), "[0]", "reserved"),
+        (items({"rar:prefix": "x"}), "[0].rar:prefix", "reserved"),
         ({"rubric": []}, "rubric", "at least one"),
         ({"rubric": [items({})[0], "text"]}, "rubric[1]", "str"),
     ],

@@ -266,7 +266,7 @@ def gold(name: str, *, to: object) -> dict[str, object]:
         (changed("weights", to={"rude": True}), "weights.rude", "bool"),
         (changed("weights", to={"rude": "-1"}), "weights.rude", "str"),
         (changed("weights", to={"rude": float("nan")}), "weights.rude", "float"),
-        (changed("rbr:weights", to=1), "", "reserved"),
+        (changed("rbr:weights", to=1), "rbr:weights", "reserved"),
         (gold("propositions", to={}), "propositions", "an empty one"),
         (gold("propositions", to=["rude"]), "propositions", "list"),
         (gold("propositions", to={"rude": "no"}), "propositions.rude", "str"),

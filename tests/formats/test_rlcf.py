@@ -216,7 +216,7 @@ def test_wrong_columns_are_named() -> None:
         ({"importances": 5}, "importances", "expected a list"),
         ({"importances": [100, "x"]}, "importances[1]", "'x'"),
         ({"requirements": ["q", None]}, "requirements[1]", "NoneType"),
-        ({"rlcf:text": "x"}, "", "reserved"),
+        ({"rlcf:text": "x"}, "rlcf:text", "reserved"),
     ):
         with pytest.raises(FormatError) as caught:
             parse_rubric(COLUMNS_ROW | change)

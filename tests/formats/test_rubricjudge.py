@@ -127,7 +127,7 @@ def test_what_choices_cannot_say_is_a_loss() -> None:
         (items({"choices": ["a", ""]}), "criteria[0].choices[1]", "empty"),
         (items({"choices": [False, True]}), "criteria[0].choices[0]", "quote yes and no"),
         (items({"choices": "no,yes"}), "criteria[0].choices", "str"),
-        (items({}) | {"rubricjudge:order": "x"}, "", "reserved"),
+        (items({}) | {"rubricjudge:order": "x"}, "rubricjudge:order", "reserved"),
         ({"criteria": [*ONE, "b"]}, "criteria[1]", "str"),
     ],
 )

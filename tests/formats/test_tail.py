@@ -132,12 +132,12 @@ def test_the_authors_working_files_are_read_by_name() -> None:
         (items({}, {"criterion": 5}), "[1].criterion", "int"),
         (RECORD | {"rubrics": [*items({}), {"weight": 1}]}, "rubrics[1].criterion", "missing"),
         (RECORD | {"rubrics": [*items({}), "text"]}, "rubrics[1]", "str"),
-        (items({"tail:order": 1}), "[0]", "reserved"),
+        (items({"tail:order": 1}), "[0].tail:order", "reserved"),
         (items({"id": "a"}, {"id": "a"}), "criteria", "more than once: a"),
         (RECORD | {"number_of_criteria": "3"}, "number_of_criteria", "expected a number, got '3'"),
         (RECORD | {"total_weight": True}, "total_weight", "expected a number"),
         (RECORD | {"rubrics": [*items({}), {"criterion": "c", "weight": "x"}]}, "rubrics[1].weight", "'x'"),
-        (RECORD | {"tail:counts": 1}, "", "reserved"),
+        (RECORD | {"tail:counts": 1}, "tail:counts", "reserved"),
     ],
 )
 def test_mistakes_are_named(value: object, field: str, words: str) -> None:
