@@ -16,6 +16,8 @@ import pytest
 from rubricate.chat import connect
 from rubricate.chat.base import ChatModel, ChatRequest, Completion, Message
 from rubricate.chat.limited import innermost
+from rubricate.chat.probing import probe_model
+from rubricate.chat.probing_results import Sign
 from rubricate.chat.server import ServerModel
 from rubricate.chat.timing import deadline
 from rubricate.data.bundled import load_demo
@@ -146,6 +148,22 @@ async def test_prompts_part_is_computed_once_for_a_group(server_url: str) -> Non
     whole = must(answers[0][0]).usage.prompt_tokens
     response = 60 * 3  # "The sea." is three tokens
     assert spent.computed <= whole + (count - 1) * (response + BLOCK) + 2 * count * (BLOCK + 20)
+
+
+async def test_a_vllm_server_is_known_by_its_answers(server_url: str) -> None:
+    model = innermost(connect(server_url))
+    assert isinstance(model, ServerModel) and model.capabilities.warm_tokens == 256
+    await model.complete(user("Say hi.", max_tokens=1))
+    assert model.shares_at_once and model.capabilities.warm_tokens is None
+    await model.aclose()
+
+
+async def test_the_doctor_finds_what_the_server_can_do(model: ChatModel) -> None:
+    report = await probe_model(model, timeout=120.0)
+    for name in ("served", "logprobs", "json_schema", "prefill", "prefix_cache"):
+        assert report.finding(name).sign is Sign.YES, report.finding(name)
+    assert report.finding("served").details["context"] == 8192
+    assert report.contradictions == ()
 
 
 async def test_log_probability_judge_on_bundled_data(model: ChatModel) -> None:
