@@ -15,5 +15,5 @@ async def load_in_process(model: ChatModel | None) -> None:
     what loading raises: ConfigError, MissingExtraError.
     """
     inner = None if model is None else innermost(model)
-    if inner is not None and inner.name.startswith("local:") and not isinstance(inner, Final):
+    if inner is not None and inner.name.startswith(("local:", "vllm:")) and not isinstance(inner, Final):
         await inner.complete(ChatRequest((Message("user", "Hello."),), max_tokens=1))
