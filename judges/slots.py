@@ -42,7 +42,7 @@ class SlotsJudge(ModelJudge):
     generated but one token that is thrown away.
 
     A question sees the questions before it and their open answers, so that criteria influence each other, which
-    separate calls avoid: verdicts depend on the rubric's other criteria and on their order. How much, is the model's
+    separate calls avoid: verdicts depend on the rubric's other criteria and on their order. How far is the model's
     matter, and must be tried: `benchmarks/prompt_logprobs.py` on SmolLM2-135M, untuned, three criteria a response,
     found P(yes) moved by 0.26 in the mean and 67% of the verdicts turned over against a call each.
 
