@@ -22,6 +22,10 @@ def _never(text: str) -> bool:
     return False
 
 
+def _no_options(rubric: Rubric) -> Options:
+    return {}
+
+
 def _no_list(items: Sequence[object]) -> bool:
     return False
 
@@ -107,6 +111,7 @@ class Format:
         dump: the record of a rubric; raises FormatError for what cannot be said in this format at all.
         losses: what `dump` would leave out, in words, empty where nothing is lost.
         options: names of the options that `parse` takes.
+        options_of: the options with which the record of a rubric is read as that rubric.
         is_text: whether a plain text looks like a rubric of this format; `parse` then takes the text.
         is_list: whether a list of other things than objects, such as pairs, looks like a rubric of this format.
         prompt: the field of a record that holds the prompt, "" where the format has none.
@@ -127,6 +132,7 @@ class Format:
     dump: Callable[[Rubric, Place], dict[str, object]]
     losses: Callable[[Rubric], list[str]]
     options: tuple[str, ...] = ()
+    options_of: Callable[[Rubric], Options] = _no_options
     is_text: Callable[[str], bool] = _never
     is_list: Callable[[Sequence[object]], bool] = _no_list
     prompt: str = ""

@@ -10,7 +10,7 @@ from rubricate.narrow import as_array, as_object
 from rubricate.rubrics.criterion import Criterion
 from rubricate.rubrics.formats.base import Format, Place, formats
 from rubricate.rubrics.formats.losses import some
-from rubricate.rubrics.formats.reading import parse_rubric
+from rubricate.rubrics.formats.reading import parse_at
 from rubricate.rubrics.rubric import Group, Rubric
 
 __all__ = ["changes", "without_nulls"]
@@ -21,16 +21,17 @@ Fields = Mapping[str, object]
 def changes(rubric: Rubric, record: object, chosen: Format, place: Place) -> list[str]:
     """What of a rubric is read otherwise out of its record, in words, empty where it comes back as it was.
 
-    Formats' marks in the metadata are no part of it; nor are tags that a reader adds to the criterion's own (an
-    axis is a channel and a tag in HealthBench). Raises FormatError for a record that cannot be read at all.
+    Formats' marks in the metadata are no part of it; nor is what a reader adds: tags to the criterion's own (an axis
+    is a channel and a tag in HealthBench), and metadata that repeats its id (which RaR writes as a title). Raises
+    FormatError for a record that cannot be read at all.
     """
     try:
-        again = parse_rubric(record, format=chosen.name)
+        again = parse_at(record, Place(), chosen.name, chosen.options_of(rubric))
     except FormatError as error:
         where = f" ({error.field})" if error.field else ""
         message = f"{chosen.name} cannot hold this rubric, since nobody could read it again: {error.detail}{where}"
         raise place.error(message, hint=error.hint) from None
-    return _rubric_changes(_plain(rubric), _plain(again))
+    return _rubric_changes(_plain(rubric, chosen), _plain(again, chosen))
 
 
 def without_nulls(record: Fields, rubric: Rubric, chosen: Format) -> tuple[dict[str, object], list[str]]:
@@ -42,10 +43,10 @@ def without_nulls(record: Fields, rubric: Rubric, chosen: Format) -> tuple[dict[
     bare = _bare(record, "", found)
     fields = as_object(bare) or {}
     try:
-        again = parse_rubric(fields, format=chosen.name)
+        again = parse_at(fields, Place(), chosen.name, chosen.options_of(rubric))
     except FormatError:
         return dict(record), []
-    same = _plain(rubric, nulls=False) == _plain(again, nulls=False)
+    same = _plain(rubric, chosen, nulls=False) == _plain(again, chosen, nulls=False)
     return (dict(fields), found) if same else (dict(record), [])
 
 
@@ -59,13 +60,17 @@ def _bare(value: object, path: str, found: list[str]) -> object:
     return [_bare(part, f"{path.removesuffix('.')}[{index}].", found) for index, part in enumerate(listed)]
 
 
-def _plain(rubric: Rubric, *, nulls: bool = True) -> dict[str, object]:
-    """The rubric's fields, without formats' marks, and without null metadata if so asked."""
+def _plain(rubric: Rubric, chosen: Format, *, nulls: bool = True) -> dict[str, object]:
+    """The rubric's fields, without formats' marks, and without null metadata if so asked.
+
+    The prompt is called the same in all layouts of a format.
+    """
+    names = dict.fromkeys(chosen.prompts, chosen.prompt) if chosen.prompt not in rubric.metadata else {}
     marks = tuple(f"{name}:" for name in formats())
 
     def fields(part: Criterion | Group | Rubric, without: set[str]) -> dict[str, object]:
         metadata = {
-            name: value
+            (names.get(name, name) if isinstance(part, Rubric) else name): value
             for name, value in part.metadata.items()
             if not name.startswith(marks) and (nulls or value is not None)
         }
@@ -102,4 +107,5 @@ def _criterion_changes(before: Fields, after: Fields) -> list[str]:
 
 def _metadata_changes(before: Fields, after: Fields) -> list[str]:
     old, new = as_object(before["metadata"]) or {}, as_object(after["metadata"]) or {}
-    return [f"metadata.{name}" for name in dict.fromkeys([*old, *new]) if old.get(name, ...) != new.get(name, ...)]
+    added = [name for name, part in new.items() if name not in old and str(part) != after["id"]]
+    return [f"metadata.{name}" for name in (*(n for n in old if old[n] != new.get(n, ...)), *added)]

@@ -171,6 +171,11 @@ def _written_weights(rubric: Rubric) -> object:
     return {**source, chosen: {**table, **new}} if isinstance(chosen, str) else {**table, **new}
 
 
+def _options_of(rubric: Rubric) -> Options:
+    chosen = rubric.metadata.get(_TYPE)
+    return {"response_type": chosen} if isinstance(chosen, str) else {}
+
+
 def _without_copy(rubric: Rubric) -> Rubric:
     """The rubric without the source's table of weights, where its own weights say the same."""
     bare = {name: part for name, part in rubric.metadata.items() if name != _WEIGHTS}
@@ -233,6 +238,7 @@ FORMAT = Format(
     dump=_dump,
     losses=_losses,
     options=("response_type", "weights"),
+    options_of=_options_of,
     prompt="prompt",
     messages=True,
 )

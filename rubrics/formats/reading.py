@@ -21,7 +21,7 @@ from rubricate.rubrics.rubric import Rubric
 _JSON_START = re.compile(r'\s*(?:\{\s*["}]|\[\s*[\[{"\]])')
 """How the JSON of a rubric begins; other brackets are those of a text."""
 
-__all__ = ["Imported", "load_rubric", "load_rubrics", "parse_rubric", "rubric_from_row"]
+__all__ = ["Imported", "load_rubric", "load_rubrics", "parse_at", "parse_rubric", "rubric_from_row"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,12 @@ def parse_rubric(
     """
     path: Path = (field,) if field else ()
     place = Place(source, line, path, [] if notes is None else notes)
-    return _parse(value, place, format, options)[0]
+    return parse_at(value, place, format, options)
+
+
+def parse_at(value: object, place: Place, name: str, options: Options) -> Rubric:
+    """The same for a value whose place is known. Raises as `parse_rubric` does."""
+    return _parse(value, place, name, options)[0]
 
 
 def _parse(value: object, place: Place, name: str, options: Options) -> tuple[Rubric, str]:

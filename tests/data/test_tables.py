@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from rubricate.data.cells import Cell, read_cells, settled, written_cells
 from rubricate.data.io import read_rows, write_csv, write_parquet
+from rubricate.data.writing import json_text
 from rubricate.errors import FormatError
 from rubricate.narrow import as_object
 
@@ -124,7 +125,10 @@ def exact(value: object) -> str:
 def test_cells_give_back_what_was_written(record: dict[str, object]) -> None:
     cells, lost = written_cells(record, ["text"])
     found = settled(read_cells(cells, ["text"]))
-    assert exact(found) == exact({name: value for name, value in record.items() if name not in lost})
+    held = {name: value for name, value in record.items() if name not in lost}
+    if isinstance(held.get("text"), list | dict):
+        held["text"] = json_text(held["text"])  # a column of texts holds the JSON of anything else
+    assert exact(found) == exact(held)
 
 
 @relaxed

@@ -14,7 +14,7 @@ from made_rubrics import relaxed, rubrics
 
 from rubricate.data.io import read_rows, write_jsonl
 from rubricate.errors import FormatError
-from rubricate.rubrics import Rubric
+from rubricate.rubrics import Criterion, Rubric
 from rubricate.rubrics.formats import (
     convert,
     dump_rubrics,
@@ -151,10 +151,24 @@ def test_what_is_written_without_losses_is_read_as_it_was(rubric: Rubric) -> Non
         if name == "healthbench":  # has a tag for the channel
             tags = [c.tags if c.channel is None else (*c.tags, f"axis:{c.channel}") for c in rubric.criteria]
             assert [c.tags for c in again.criteria] == tags
-            criteria = [c.model_copy(update={"tags": ()}) for c in again.criteria]
-            again = again.model_copy(update={"criteria": tuple(criteria)})
-        assert again == rubric
+            bare = [c.model_copy(update={"tags": ()}) for c in again.criteria]
+            again = again.model_copy(update={"criteria": tuple(bare)})
+        criteria: list[Criterion] = []
+        for read, given_ in zip(again.criteria, rubric.criteria, strict=True):
+            added = {key: part for key, part in read.metadata.items() if key not in given_.metadata}
+            assert set(added) <= {"id", "title"} and all(part == read.id for part in added.values())
+            criteria.append(read.model_copy(update={"metadata": given_.metadata}))
+        assert again.model_copy(update={"criteria": tuple(criteria)}) == rubric
         assert parse_rubric(record) == parse_rubric(record, format=name)
+
+
+def test_ids_of_criteria_reach_the_formats_that_have_ids() -> None:
+    rubric = parse_rubric(
+        [{"id": "first", "text": "Is short.", "weight": 2}, {"id": "second", "text": "Is right."}]
+    )
+    for name in ("flat", "healthbench", "rar", "rbr", "rubrichub", "rubricjudge", "tail"):
+        (record,) = dump_rubrics(rubric, name)
+        assert parse_rubric(record, format=name).ids == rubric.ids
 
 
 @pytest.mark.parametrize(

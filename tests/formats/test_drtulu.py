@@ -230,7 +230,7 @@ MISTAKES: list[tuple[dict[str, object], str, str]] = [
         f"{INSIDE}[0].description",
         "surrogate",
     ),
-    (ROW | {"ground_truth": "[1]"}, "ground_truth", "expected an object"),
+    (ROW | {"ground_truth": "[1]"}, "ground_truth[0]", "expected an object"),
     (ROW | {"ground_truth": 42}, "ground_truth", "expected an object"),
     (ROW | {"ground_truth": None}, "ground_truth", "expected an object"),
     (ROW | {"ground_truth": []}, "ground_truth", "no rubrics in this list"),

@@ -11,6 +11,7 @@ from typing import cast
 
 import pytest
 from format_samples import LISTS, RECORDS, TEXTS
+from spots import Holder, Record, put, spots
 from typer.testing import CliRunner
 
 from rubricate.cli.app import app
@@ -18,38 +19,12 @@ from rubricate.data.io import file_kind, write_csv, write_jsonl, write_parquet, 
 from rubricate.errors import FormatError, RubricateError
 from rubricate.rubrics.formats import convert, load_rubrics
 
-SEEDS = 60
+SEEDS = 24
 """Mutations of the values, and as many of the bytes, of each format in each kind of file."""
 
-Record = dict[str, object]
-Holder = dict[str, object] | list[object]
 Mutation = Callable[[Random, Holder, str | int], None]
 
 # Mutations of values
-
-
-def spots(value: object) -> list[tuple[Holder, str | int]]:
-    """Every place in a value that something else can be put into."""
-    found: list[tuple[Holder, str | int]] = []
-    todo = [value]
-    while todo:
-        item = todo.pop()
-        if isinstance(item, dict):
-            fields = cast("Record", item)
-            found += [(fields, name) for name in fields]
-            todo += fields.values()
-        elif isinstance(item, list):
-            listed = cast("list[object]", item)
-            found += [(listed, index) for index in range(len(listed))]
-            todo += listed
-    return found
-
-
-def put(holder: Holder, key: str | int, value: object) -> None:
-    if isinstance(holder, dict):
-        holder[str(key)] = value
-    else:
-        holder[int(key)] = value
 
 
 def taken(holder: Holder, key: str | int) -> object:

@@ -100,10 +100,12 @@ def test_a_tree_that_is_too_deep_is_refused() -> None:
 def test_other_rubrics_get_a_root() -> None:
     rubric = parse_rubric({"id": "r", "criteria": [{"text": "A."}, {"text": "B.", "channel": "style"}]})
     notes: list[Note] = []
-    (record,) = dump_rubrics(rubric, "paperbench", notes=notes)
+    with pytest.raises(FormatError, match="2 nodes at the top"):
+        dump_rubrics(rubric, "paperbench")
+    (record,) = dump_rubrics(rubric, "paperbench", lossy=True, notes=notes)
     again = parse_rubric(record)
     assert (again.ids, [group.id for group in again.groups]) == (("c1", "c2"), ["r"])
-    assert [note.kind for note in notes] == ["layout"]
+    assert [note.kind for note in notes] == ["layout", "lossy"]
 
 
 def test_what_a_tree_cannot_say_is_refused() -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from random import Random
-from typing import cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from spots import put, spots
 
 from rubricate.errors import FormatError
 from rubricate.rubrics import Rubric
@@ -230,23 +230,6 @@ def test_no_value_breaks_a_reader(value: object, name: str) -> None:
     assert parse_rubric(record, format="native") == found
 
 
-def places(value: object) -> list[tuple[dict[str, object] | list[object], str | int]]:
-    """Every spot of a value that something else can be put into."""
-    found: list[tuple[dict[str, object] | list[object], str | int]] = []
-    todo = [value]
-    while todo:
-        item = todo.pop()
-        if isinstance(item, dict):
-            fields = cast("dict[str, object]", item)
-            found += [(fields, name) for name in fields]
-            todo += fields.values()
-        elif isinstance(item, list):
-            listed = cast("list[object]", item)
-            found += [(listed, index) for index in range(len(listed))]
-            todo += listed
-    return found
-
-
 @relaxed
 @given(
     st.one_of(rar_records(), healthbench_records(), trees(), prometheus_records(), native_rubrics()),
@@ -257,11 +240,7 @@ def test_no_change_to_a_record_breaks_a_reader(record: object, value: object, ra
     if isinstance(record, Rubric):
         (record,) = dump_rubrics(record)
     changed = json.loads(json.dumps(record))
-    holder, name = random.choice(places(changed))
-    if isinstance(holder, dict):
-        holder[str(name)] = value
-    else:
-        holder[int(name)] = value
+    put(*random.choice(spots(changed)), value)
     try:
         rubric = parse_rubric(changed)
     except FormatError:

@@ -243,3 +243,11 @@ def test_any_rubric_without_losses_comes_back_as_it_was(
     assert [(c.id, c.text, c.weight) for c in again.criteria] == [(c.id, c.text, c.weight) for c in criteria]
     assert (again.id, again.fingerprint) == (rubric.id, rubric.fingerprint)
     assert again.metadata == metadata
+
+
+def test_an_item_may_have_a_description_besides() -> None:
+    items: list[object] = [{"criterion": "Is short.", "weight": 1, "description": "At most two lines."}]
+    record: dict[str, object] = {"rubrics": items, "number_of_criteria": 1, "total_weight": 1}
+    assert detect(record) == "tail"
+    assert dump_rubrics(parse_rubric(record), "tail") == [record]
+    assert dump_rubrics(parse_rubric(record, format="tail"), "tail") == [record]
