@@ -21,7 +21,7 @@ Fields = Mapping[str, object]
 def changes(rubric: Rubric, record: object, chosen: Format, place: Place) -> list[str]:
     """What of a rubric is read otherwise out of its record, in words, empty where it comes back as it was.
 
-    Formats' marks in the metadata are no part of it; nor is what a reader adds: tags to the criterion's own (an axis
+    Formats' marks in the metadata are no part of it; nor is what a reader adds: tags to the criterion's (an axis
     is a channel and a tag in HealthBench), and metadata that repeats its id (which RaR writes as a title). Raises
     FormatError for a record that cannot be read at all.
     """
