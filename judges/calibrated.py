@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 from rubricate.data.records import Rollout
 from rubricate.errors import ConfigError
-from rubricate.judges.base import CriteriaJudge
+from rubricate.judges.base import CriteriaJudge, failure
 from rubricate.judges.calibration import Calibration
 from rubricate.judges.members import ask, summed
 from rubricate.rubrics import Criterion, Rubric
-from rubricate.types import Judgement, Usage, Verdict, fingerprint
+from rubricate.types import FailureKind, Judgement, Usage, Verdict, fingerprint
 
 __all__ = ["Calibrated", "Labelled", "LabelledProbabilities", "gather_probabilities"]
 
@@ -61,6 +61,9 @@ class Calibrated(CriteriaJudge):
         before = verdict.probability
         if before is None or verdict.score is None:
             return verdict
+        if not 0.0 <= before <= 1.0:
+            why = failure(FailureKind.INTERNAL, f"the judge gave {before} as a probability")
+            return Verdict.failed(verdict.criterion_id, why, judge=verdict.judge, reason=verdict.reason)
         after = self.calibration(before)
         score = after if verdict.score == before else verdict.score
         reason = f"{verdict.reason} [P {before:.3f} before calibration]".lstrip()

@@ -23,6 +23,7 @@ METHODS = ("platt", "isotonic")
 FORMAT = 1
 
 _EDGE = 1e-6  # probabilities are kept so far from 0 and 1 before their logit is taken
+_SURE = 1e-12  # a calibrated probability is kept so far from 0 and 1: no number of labels makes one certain
 _FEWEST = {"platt": 20, "isotonic": 50}  # labels below which the fit says more of chance than of the judge
 _FEWEST_OF_A_CLASS = 5
 
@@ -70,7 +71,9 @@ class Calibration:
     folds: int
 
     def __call__(self, probability: float) -> float:
-        """The calibrated probability, in (0, 1)."""
+        """The calibrated probability, in (0, 1). Raises ConfigError for what is no probability."""
+        if not 0.0 <= probability <= 1.0:
+            raise ConfigError(f"{probability} is no probability", hint="give a number in [0, 1]")
         return float(_apply(self.method, self.xs, self.ys, np.array([probability], dtype=np.float64))[0])
 
     @property
@@ -200,7 +203,7 @@ def fit_calibration(
 
 
 def _checked(probabilities: Sequence[float], labels: Sequence[bool]) -> tuple[Floats, Floats]:
-    if len(probabilities) != len(labels) or not labels:
+    if len(probabilities) != len(labels) or len(labels) == 0:
         raise ConfigError(
             f"there are {len(probabilities)} probabilities and {len(labels)} labels", hint="give one label each"
         )
@@ -300,7 +303,7 @@ def _fit_isotonic(p: Floats, y: Floats) -> tuple[tuple[float, ...], tuple[float,
 
 def _apply(method: str, xs: Sequence[float], ys: Sequence[float], p: Floats) -> Floats:
     if method == "platt":
-        return _sigmoid(xs[0] * _logit(p) + ys[0])
+        return np.clip(_sigmoid(xs[0] * _logit(p) + ys[0]), _SURE, 1.0 - _SURE)
     return np.interp(p, xs, ys)
 
 

@@ -168,7 +168,7 @@ class Cascade(CriteriaJudge):
     @property
     def fingerprint(self) -> str:
         """Of the stages, in order, and the options."""
-        rules = [name_of(rule) if callable(rule) else rule for rule in self.escalate]
+        rules = [f"{rule.__module__}.{name_of(rule)}" if callable(rule) else rule for rule in self.escalate]
         return fingerprint(["cascade", [stage.fingerprint for stage in self.stages], rules, self.fallback])
 
     def check(self, rubric: Rubric) -> None:
@@ -222,7 +222,8 @@ class Cascade(CriteriaJudge):
         rule = self.escalate[number]
         if callable(rule):
             return rule(criterion, verdict)
-        return verdict.probability is not None and abs(verdict.probability - 0.5) < rule
+        # NaN is sure of nothing
+        return verdict.probability is not None and not abs(verdict.probability - 0.5) >= rule
 
     def _settled(
         self, criteria: Sequence[Criterion], said: Sequence[Sequence[Verdict]]

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from rubricate.chat.timing import remaining
 from rubricate.data.records import Rollout
 from rubricate.errors import ConfigError
 from rubricate.judges.base import CriteriaJudge, failure
@@ -23,7 +22,6 @@ T = TypeVar("T")
 RULES = ("mean", "median", "majority", "weighted", "unanimous")
 TIES = ("fail", "adverse", "met", "unmet")
 
-_GRACE_S = 0.05  # members end their own calls at the deadline; one that does not is left behind so much later
 _EVEN = 1e-9  # shares closer than this are a tie: weights such as 0.1 + 0.2 are no exact sums
 
 
@@ -131,27 +129,13 @@ class Jury(CriteriaJudge):
 
     async def poll(self, rollout: Rollout, criteria: Sequence[Criterion]) -> Poll:
         """The judgement, and for each criterion who said what."""
-        judgements = await self._asked(rollout, criteria)
+        judgements = await asyncio.gather(*(ask(judge, rollout, criteria) for judge in self.judges))
         ballots = tuple(
             self._count(criterion, [judgement.verdicts[index] for judgement in judgements])
             for index, criterion in enumerate(criteria)
         )
         verdicts = tuple(ballot.verdict for ballot in ballots)
         return Poll(Judgement(verdicts, usage=summed(judgements)), ballots)
-
-    async def _asked(self, rollout: Rollout, criteria: Sequence[Criterion]) -> list[Judgement]:
-        tasks = [asyncio.ensure_future(ask(judge, rollout, criteria)) for judge in self.judges]
-        left = remaining()
-        try:
-            await asyncio.wait(tasks, timeout=None if left is None else left + _GRACE_S)
-            late = failure(FailureKind.DEADLINE, "this member had not answered by the deadline", retryable=True)
-            return [
-                task.result() if task.done() else judge.fail_all(criteria, late)
-                for judge, task in zip(self.judges, tasks, strict=True)
-            ]
-        finally:
-            for task in tasks:
-                task.cancel()
 
     def _count(self, criterion: Criterion, said: Sequence[Verdict]) -> Ballot:
         votes = dict(zip(self.members, said, strict=True))

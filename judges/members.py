@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
+from contextvars import ContextVar
 
+from rubricate.chat.timing import remaining, settle
 from rubricate.data.records import Rollout
 from rubricate.judges.base import CriteriaJudge, failure, failure_of
 from rubricate.rubrics import BinaryScale, Criterion
@@ -14,12 +17,46 @@ __all__ = ["ask", "in_words", "is_outage", "probability_of", "summed", "vote"]
 
 log = logging.getLogger(__name__)
 
+_GRACE_S = 0.05  # members end their own calls at the deadline; one that does not is left behind so much later
+_LEVELS, _TURNS = 4, 6  # nested combinators whose order is sure, and the turns of the loop one needs to hand over
+# How many combinators are around this one. Inner ones wait less, so that what they have still reaches the outer.
+_DEPTH: ContextVar[int] = ContextVar("rubricate_member_depth", default=0)
+
 
 async def ask(judge: CriteriaJudge, rollout: Rollout, criteria: Sequence[Criterion]) -> Judgement:
-    """What a member says: one verdict a criterion, in order. A member that raises has failed, and takes nobody
-    with it; what it leaves out, or says twice in two ways, is a failed verdict."""
+    """What a member says: one verdict a criterion, in order. A member that raises, or has not answered by the
+    deadline, has failed, and takes nobody with it; what it leaves out, or says twice in two ways, is a failed
+    verdict."""
+    left, depth = remaining(), _DEPTH.get()
+    if left is None:
+        return await _answer(judge, rollout, criteria)
+    token = _DEPTH.set(depth + 1)
+    try:
+        task = asyncio.ensure_future(_answer(judge, rollout, criteria))
+    finally:
+        _DEPTH.reset(token)
+    try:
+        await asyncio.wait({task}, timeout=left + _GRACE_S / 2**depth)
+        if not task.done():
+            # Where the loop was held up, inner and outer waits end together: the inner ones answer first.
+            await settle(_TURNS * max(_LEVELS - depth, 0))
+        if task.done():
+            return task.result()
+    finally:
+        task.cancel()
+    late = failure(FailureKind.DEADLINE, "this judge had not answered by the deadline", retryable=True)
+    return judge.fail_all(criteria, late)
+
+
+async def _answer(judge: CriteriaJudge, rollout: Rollout, criteria: Sequence[Criterion]) -> Judgement:
     try:
         judgement = await judge.judge_criteria(rollout, criteria)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():  # it is we who are cancelled, not something inside the member
+            raise
+        log.error("judge %s gave up on the rollout %r", judge.name, rollout.id)
+        return judge.fail_all(criteria, failure(FailureKind.INTERNAL, "the judge's work was cancelled inside it"))
     except Exception as error:
         log.error("judge %s failed on the rollout %r", judge.name, rollout.id, exc_info=error)
         return judge.fail_all(criteria, failure_of(error))

@@ -6,7 +6,9 @@ import json
 import math
 import pickle
 import random
+from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -229,3 +231,13 @@ def test_with_another_judge_it_is_an_error() -> None:
     for other in (LogprobJudge(model, prefill=""), LogprobJudge(MockModel(p_yes=0.8)), CriterionJudge(model)):
         with pytest.raises(ConfigError, match="another judge"):
             Calibrated(other, calibration)
+
+
+def test_arrays_are_taken_as_lists_are() -> None:
+    labels = [n % 3 == 0 for n in range(60)]
+    probabilities = [0.6 + 0.3 * label for label in labels]
+    fitted = fit_calibration("judge", probabilities, labels)
+    made = fit_calibration(
+        "judge", cast("Sequence[float]", np.array(probabilities)), cast("Sequence[bool]", np.array(labels))
+    )
+    assert made == fitted
