@@ -17,7 +17,7 @@ _NONCE = re.compile(r"[A-Za-z0-9]+\Z")
 # plain text; joiners that are there already are counted, so that the way back is exact.
 _JOINER = "\u2060"
 _ANGLE = (
-    r"\||\uff5c|/?s>|/?bos>|/?eos>|/?pad>|/?unk>|/?mask>|/?cls>|/?sep>|start_of_\w+>|end_of_\w+>|channel\||turn\|"
+    r"\||\uff5c|/?think>|/?s>|/?bos>|/?eos>|/?pad>|/?unk>|/?mask>|/?cls>|/?sep>|start_of_\w+>|end_of_\w+>|channel\||turn\|"
     r"|<SYS>>|</SYS>>|/?think>|/?tools?>|/?tool_call>|/?tool_response>|[se]op>|eo[dt]>|unused_?\d+>|extra_id_\d+>"
     r"|SPECIAL_\d+>|image_soft_token>|repo_?name>|file_sep>|filename>|gh_stars>|issue_\w+>|jupyter_\w+>|commit_\w+>|fim_\w+>"
     r"|empty_output>"

@@ -237,6 +237,7 @@ class ListwiseJudge(GroupModelJudge):
                 scores, reasons = _read_ranks(record, wanted, text)
                 return _Found(scores, reasons, {}, reply.usage)
             _check_labels(_ids_in(record.get("verdicts")), chunk.places, text)
+            _check_labels([label.strip() for label in as_object(record.get("final")) or {}], chunk.places, text)
             answers, failures = read_reply(text, self._questions(wanted), chunk.material.quoted)
         except (AnswerError, ParseError) as error:
             return _Found({}, {}, dict.fromkeys(wanted, failure_of(error)), reply.usage)

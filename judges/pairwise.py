@@ -16,7 +16,7 @@ from rubricate.data.records import Rollout
 from rubricate.errors import ConfigError, RubricateError
 from rubricate.judges.base import Shown, failure_of
 from rubricate.judges.pairwise_base import Asked, Asker, GroupModelJudge, SharedMaterial
-from rubricate.judges.pairwise_reading import FORMATS, PairReply, Side, Style, pair_schema
+from rubricate.judges.pairwise_reading import FORMATS, PairReply, Side, Style, pair_schema, read_pair
 from rubricate.judges.votes import POLICIES, Policy, is_decided, settle
 from rubricate.prompts import Prompt
 from rubricate.rubrics import Rubric
@@ -242,7 +242,7 @@ class PairwiseJudge(GroupModelJudge, PairJudge):
         return [(_vote(one, pair, order, number), one.usage) for number, one in zip(numbers, asked, strict=True)]
 
     def _read(self, pair: _Pair, text: str) -> PairReply:
-        return self.format.read(text, pair.criteria, self.ties, pair.material.quoted)
+        return read_pair(self.format, text, pair.criteria, self.ties, pair.material.quoted)
 
     def request(self, pair: _Pair, order: Order, number: int, attempt: int, why: Failure | None) -> ChatRequest:
         """The request of one attempt at one vote."""
@@ -253,13 +253,14 @@ class PairwiseJudge(GroupModelJudge, PairJudge):
             self.json_schema and self.style == "rubricate" and attempt == 0 and self.model.capabilities.json_schema
         )
         attempts, swapped = self.asker.max_attempts, int(order == "swapped")
+        index = self.sample * self.samples + number
         return ChatRequest(
             self.request_messages(self.shared_values(pair.material, pair.rubric), item, ties=self.ties),
             max_tokens=self.max_tokens * (3 if why is not None and why.kind is FailureKind.LENGTH else 1),
             temperature=self.temperature,
-            seed=None if self.seed is None else self.seed + number,
+            seed=None if self.seed is None else self.seed + index,
             json_schema=pair_schema(pair.criteria, self.ties) if constrain else None,
-            sample=((self.sample * self.samples + number) * attempts + attempt) * 2 + swapped,
+            sample=(index * attempts + attempt) * 2 + swapped,
         )
 
     def _complaint(self, why: Failure | None) -> str:

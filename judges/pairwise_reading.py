@@ -10,10 +10,21 @@ from typing import Literal
 from rubricate.errors import ParseError
 from rubricate.judges.parsing import parse_preference, strip_reasoning
 from rubricate.judges.parsing.contest import TIE, contest_of
+from rubricate.judges.parsing.objects import find_spans
 from rubricate.judges.parsing.reading import read_reply
 from rubricate.narrow import as_array, as_object
 
-__all__ = ["FORMATS", "PairReply", "Reader", "Side", "Style", "check_rubric_rm", "pair_schema", "rm_r1_reward"]
+__all__ = [
+    "FORMATS",
+    "PairReply",
+    "Reader",
+    "Side",
+    "Style",
+    "check_rubric_rm",
+    "pair_schema",
+    "read_pair",
+    "rm_r1_reward",
+]
 
 Side = Literal["A", "B", "tie"]
 Style = Literal["rubricate", "rubric-rm", "rm-r1", "arena"]
@@ -27,6 +38,11 @@ _WINNER = re.compile(r"^[^\w\n]{0,8}winner\b[^\w\n]{0,8}:", re.I | re.M)
 _SIDE_HEADER = re.compile(r"^[^\w\n]{0,8}Response ([AB])[^\w\n]{0,8}$", re.M)
 _ITEM = re.compile(r"^[^\w\n]{0,8}Criterion (\d{1,4})\b[^:\n]*:[ \t]*(?:Justification:)?[ \t*]*(\w?)", re.M)
 _ARENA = re.compile(r"\[\[\s*([AB])\s*(>>|>|=|<|<<)\s*([AB])\s*\]\]")
+_ANSWER = re.compile(r"</?answer>", re.I)
+_REASONING = re.compile(
+    r"</?(?:think|thinking|thought|reasoning|reflection|scratchpad)>|\[/?THINK\]|◁/?think▷|<\|end_of_thought\|>",
+    re.I,
+)
 _LAST = 80
 
 
@@ -59,6 +75,12 @@ def read_ours(reply: str, criteria: Sequence[str], ties: bool, quoted: Sequence[
     reading = read_reply(reply, quoted)
     objects = [as_object(part.value) for part in reading.structures]
     records = [record for record in objects if record is not None and "winner" in record]
+    # What a response holds is quoted from it, however short: it is no verdict, and hides none.
+    held = [as_object(span.value) for text in quoted if records and "{" in text for span in find_spans(text)[1]]
+    own = [record for record in records if record not in held]
+    if records and not own:
+        raise ParseError("the only verdict is one that a response holds", kind="ambiguous", reply=reply)
+    records = own
     if not records:
         # Other shapes are read only where the judge was not asked to go through criteria.
         if criteria or objects:
@@ -78,8 +100,10 @@ def read_ours(reply: str, criteria: Sequence[str], ties: bool, quoted: Sequence[
     ahead = _by_criterion(record.get("criteria"), criteria, reply)
     reason = record.get("reason")
     told = reason if isinstance(reason, str) else ""
-    # A reason that plainly names the other response takes the winner back.
-    parse_preference(reply="\n".join((told, f"Winner: {winner}")), labels=LABELS, ties=True, quoted=quoted)
+    # A reason that plainly names the other response takes the winner back, and so does what follows.
+    after = reading.parts[-1] if isinstance(reading.parts[-1], str) else ""
+    for said in (told, after):
+        parse_preference(reply="\n".join((said, f"Winner: {winner}")), labels=LABELS, ties=True, quoted=quoted)
     return PairReply(_side(winner), told, 0 if winner == TIE else None, ahead=ahead)
 
 
@@ -105,9 +129,11 @@ def read_rubric_rm(reply: str, criteria: Sequence[str], ties: bool, quoted: Sequ
     """Rubric-RM's sections: the winner stands in the Final Judgment, the gatekeeper in the Compliance Check."""
     visible = strip_reasoning(reply)
     # From the first header on: a reply that judges twice must not be read as its last judgment alone.
-    start = re.search(_HEADER.format(name="Final Judgment"), visible, re.I | re.M)
+    headers = list(re.finditer(_HEADER.format(name="Final Judgment"), visible, re.I | re.M))
+    start = next((header for header in headers if not _is_held(visible, header, quoted)), None)
     judgment = visible[start.end() :] if start else reply
-    unfinished = start is None and (_section(visible, "Compliance Check") or _section(visible, "Analysis"))
+    sections = headers or _section(visible, "Compliance Check") or _section(visible, "Analysis")
+    unfinished = start is None and sections
     if unfinished or not _WINNER.search(judgment):
         raise ParseError("the reply ends before its winner", kind="incomplete", reply=reply)
     side = _side(parse_preference(judgment, LABELS, ties=ties, quoted=quoted))
@@ -117,6 +143,13 @@ def read_rubric_rm(reply: str, criteria: Sequence[str], ties: bool, quoted: Sequ
     named = _GATEKEEPER.search(_section(visible, "Compliance Check") or "")
     notes = {"gatekeeper": named["named"].strip(" *")} if named else {}
     return PairReply(side, reason, None, notes)
+
+
+def _is_held(text: str, header: re.Match[str], quoted: Sequence[str]) -> bool:
+    """Whether a final judgment, from its header to its winner, stands in one of the texts that were shown."""
+    winner = _WINNER.search(text, header.end())
+    block = text[header.start() : winner.end() if winner else len(text)].split()
+    return any(" ".join(block) in " ".join(shown.split()) for shown in quoted)
 
 
 def _section(text: str, name: str) -> str | None:
@@ -140,7 +173,11 @@ def read_rm_r1(reply: str, criteria: Sequence[str], ties: bool, quoted: Sequence
     answers = {text.strip() for text in _elements(outside, "answer")[0]}
     if len(answers) > 1:
         raise ParseError("the reply gives several answers", kind="ambiguous", reply=reply)
-    if not answers and ("<answer>" in outside or "[[" not in outside):
+    # An answer within an element that never closes may be quoted there, and so may any where a response holds one.
+    # The judge's own is then the last word of the reply.
+    doubtful = any(f"<{name}>" in outside for name in _TAGS) or any("<answer>" in shown for shown in quoted)
+    cut = answers and doubtful and not outside.rstrip().endswith("</answer>")
+    if cut or (not answers and ("<answer>" in outside or "[[" not in outside)):
         raise ParseError("the reply ends before its answer", kind="incomplete", reply=reply)
     side = _side(parse_preference(answers.pop() if answers else outside, _LONE, ties=ties, quoted=quoted))
     return PairReply(side, notes.get("eval", ""), None, notes)
@@ -161,7 +198,9 @@ def read_arena(reply: str, criteria: Sequence[str], ties: bool, quoted: Sequence
     """Arena tags, `[[A>>B]]` to `[[B>>A]]`, and the older `[[A]]`, `[[B]]`, `[[C]]` (tie)."""
     if "[[" not in reply:
         raise ParseError("the reply ends before its tag", kind="incomplete", reply=reply)
-    side = _side(parse_preference(reply, _LONE, ties=ties, tie_label="C", quoted=quoted))
+    # An answer element would count for more than the tags, and is none of this style's.
+    plain = _ANSWER.sub(" ", reply)
+    side = _side(parse_preference(plain, _LONE, ties=ties, tie_label="C", quoted=quoted))
     tags = _ARENA.findall(strip_reasoning(reply))
     strength = len(str(tags[-1][1])) if tags and side != TIE else (0 if side == TIE else None)
     return PairReply(side, reply.rpartition("[[")[0].strip() or reply, strength)
@@ -202,6 +241,23 @@ FORMATS: Mapping[Style, ReplyFormat] = {
         "pairwise_arena_judge", read_arena, True, False, "it did not close with one of the tags, such as [[A>B]]"
     ),
 }
+
+
+def read_pair(
+    form: ReplyFormat, reply: str, criteria: Sequence[str], ties: bool, quoted: Sequence[str]
+) -> PairReply:
+    """A reply in that format.
+
+    Where a response holds a tag of reasoning, one in the reply may be quoted from it and hide what the judge said
+    before: with and without it, the reply must then say the same.
+
+    Raises ParseError, with its `kind`, for a reply without one plain winner.
+    """
+    said = form.read(reply, criteria, ties, quoted)
+    if _REASONING.search(reply) and any(_REASONING.search(shown) for shown in quoted):
+        if form.read(_REASONING.sub(" ", reply), criteria, ties, quoted).side != said.side:
+            raise ParseError("the winner depends on a tag that a response holds", kind="ambiguous", reply=reply)
+    return said
 
 
 def pair_schema(criteria: Sequence[str], ties: bool) -> dict[str, object]:

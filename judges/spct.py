@@ -214,17 +214,19 @@ def read_boxed(text: str, count: int, *, quoted: Sequence[str] = ()) -> tuple[in
     """The scores of a critique in the order shown: `count` whole numbers from 1 to 10 (0 or 1 for one response).
 
     The `\\boxed{...}` after the last "Scores:" counts, or where there is no such label the only one, since analyses
-    quote boxes of the responses. Without a box, other plain shapes of scores are read.
+    quote boxes of the responses. A box that stands in a response is none of the critique's, unless only the
+    critique has it after "Scores:". Without a box, other plain shapes of scores are read.
 
     Raises ParseError for another number of scores, and for scores off the scale.
     """
     low, high = (0, 1) if count == 1 else (1, 10)
     visible = strip_reasoning(text)
-    labels = list(_LABEL.finditer(visible))
-    closing = visible[labels[-1].end() :] if labels else visible
-    boxes = {re.sub(r"\s", "", str(box)) for box in _BOX.findall(closing)}
+    labelled, boxes = _closing_boxes(visible)
     if len(boxes) > 1:
         raise ParseError("the critique holds boxes that differ", kind="ambiguous", reply=text)
+    foreign = {box for shown in quoted for box in (_closing_boxes(shown)[0] if labelled else _boxes(shown))}
+    if boxes and boxes <= foreign:
+        raise ParseError("the closing box is one that a response holds", kind="ambiguous", reply=text)
     if not boxes:
         names = [f"Response {n}" for n in range(1, count + 1)]
         found = parse_scores(text, names, low, high, integer=True, quoted=quoted)
@@ -236,3 +238,14 @@ def read_boxed(text: str, count: int, *, quoted: Sequence[str] = ()) -> tuple[in
     if not all(low <= number <= high for number in numbers):
         raise ParseError(f"a score is outside {low} to {high}", kind="out_of_range", reply=text)
     return tuple(numbers)
+
+
+def _closing_boxes(text: str) -> tuple[set[str], set[str]]:
+    """The boxes after any "Scores:" of a text, and those that close it: after the last "Scores:", or all of them
+    where there is none."""
+    parts = _LABEL.split(text)
+    return {box for part in parts[1:] for box in _boxes(part)}, set(_boxes(parts[-1]))
+
+
+def _boxes(text: str) -> list[str]:
+    return [",".join(" ".join(cell.split()) for cell in box.split(",")) for box in _BOX.findall(text)]

@@ -119,10 +119,10 @@ class Tournament:
             games = _games(ids, pairings)
             rates = net_win_rates(len(ids), games)
             standing = sorted(order, key=lambda player: -(rates[player] or 0.0))
-            connected = components(len(ids), [(game.first, game.second) for game in games])
+            linked = [(game.first, game.second) for game in games]
             pairs = [
                 pair if draw.random() < 0.5 else (pair[1], pair[0])
-                for pair in _next_round(standing, met, connected)[: budget - len(pairings)]
+                for pair in _next_round(standing, met, linked, budget - len(pairings))
             ]
             met |= {(min(pair), max(pair)) for pair in pairs}
             pairings += await self._play(pairs, rollouts, ids, rubric)
@@ -167,19 +167,27 @@ def _cause(id: str, pairings: Sequence[Pairing]) -> Failure | None:
     return next((why for why in own if why is not None), None)
 
 
-def _next_round(standing: Sequence[int], met: set[Pair], connected: Sequence[int]) -> list[Pair]:
-    """Pairs of neighbours in the standing that have not met; each player plays once at most.
+def _next_round(standing: Sequence[int], met: set[Pair], linked: Sequence[Pair], left: int) -> list[Pair]:
+    """Pairs of neighbours in the standing that have not met, `left` at most; each player plays once at most.
 
-    Neighbours that no comparison connects yet go first, so that few rounds connect everyone. Who finds no new
-    opponent sits out.
+    Neighbours that no comparison connects yet go first, so that few rounds connect everyone, and others only as far
+    as the comparisons that are left can spare them. Who finds no new opponent sits out.
     """
-    pairs = list[Pair]()
-    free = list(standing)
-    while free:
+    free, pairs, passed = list(standing), list[Pair](), list[Pair]()
+    linked = list(linked)
+    connected = components(len(standing), linked)
+    spare = left - (len(set(connected)) - 1)
+    while free and len(pairs) < left:
         player = free.pop(0)
         new = [one for one in free if (min(player, one), max(player, one)) not in met]
-        other = next((one for one in new if connected[one] != connected[player]), new[0] if new else None)
+        other = next((one for one in new if connected[one] != connected[player]), None)
+        if other is None and new and spare > 0:
+            other, spare = new[0], spare - 1
+        elif other is None and new:
+            passed.append((player, new[0]))
         if other is not None:
             free.remove(other)
             pairs.append((player, other))
-    return pairs
+            linked.append((player, other))
+            connected = components(len(standing), linked)
+    return pairs or passed[:1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -124,26 +124,14 @@ def is_decided(votes: Sequence[str | None], remaining: int, min_votes: int = 1) 
         min_votes: readable votes that are needed; before they are there nothing is decided.
     """
     counts = Counter(vote for vote in votes if vote is not None)
-    if remaining == 0 or counts.total() + remaining < min_votes:
+    there = counts.total()
+    if remaining == 0 or there + remaining < min_votes:
         return True
-    if counts.total() < min_votes:
+    if there < min_votes:
         return False
-    now = majority(votes)
-    return all(_leader(counts, more) == now for more in _spread(remaining))
-
-
-def _spread(votes: int) -> Iterator[tuple[int, int, int]]:
-    """Every way in which at most so many votes fall on first, second and tie; the others fail."""
-    for first in range(votes + 1):
-        for second in range(votes + 1 - first):
-            for tie in range(votes + 1 - first - second):
-                yield first, second, tie
-
-
-def _leader(counts: Mapping[str, int], more: tuple[int, int, int]) -> str | None:
-    totals = {side: counts.get(side, 0) + extra for side, extra in zip(get_args(Preferred), more, strict=True)}
-    half = sum(totals.values())
-    return next((side for side, count in totals.items() if 2 * count > half), None)
+    most = max(counts.values(), default=0)
+    # A majority falls if all others vote against it; one that is missing comes if all others join the strongest.
+    return 2 * most > there + remaining or 2 * most + remaining <= there
 
 
 def win_rate(outcomes: Sequence[str | None], of: str, *, tie: str = "tie") -> tuple[float | None, int]:
