@@ -84,6 +84,8 @@ class Bundle:
         name, weights = self.model, model.get("weights")
         options = {key: str(value) for key, value in (as_object(model.get("options")) or {}).items()}
         if isinstance(weights, str):
+            if Path(weights).parts[:1] != (_WEIGHTS,) or ".." in Path(weights).parts:
+                raise self._wrong("expected a path in this bundle", "model.weights")
             name = f"local:{self.path / weights}"
         if model.get("adapter"):
             options["adapter"] = str(self.path / _ADAPTER)
@@ -113,8 +115,10 @@ class Bundle:
         self._check(made)
         judge: CriteriaJudge = made
         calibration = self.fields.get("calibration")
-        if isinstance(calibration, str):
-            judge = Calibrated(made, Calibration.load(self.path / calibration))
+        if calibration is not None:
+            if calibration != _CALIBRATION:
+                raise self._wrong(f"expected {_CALIBRATION}", "calibration")
+            judge = Calibrated(made, Calibration.load(self.path / _CALIBRATION))
         if run_key is not None:
             made.run_key = run_key
         if not verifiers:
@@ -128,7 +132,7 @@ class Bundle:
             odd = sorted(set(options) ^ {*names, *_SHOWN})
             raise self._wrong(f"the option {odd[0]!r} is unknown or missing", "options")
         view = self.fields.get("view")
-        if view not in _VIEWS:
+        if not isinstance(view, str) or view not in _VIEWS:
             raise self._wrong(f"expected one of {', '.join(_VIEWS)}", "view")
         if "labels" in self.fields and self.fields["labels"] != _labels():
             raise self._wrong("this version reads other label tokens", "labels")
@@ -178,7 +182,7 @@ def read_bundle(place: str | os.PathLike[str]) -> Bundle:
     path = find_bundle(place)
     fields = read_manifest(path)
     kind, model = fields.get("kind"), _object(fields, "model", path).get("name")
-    if kind not in _KINDS or not isinstance(kind, str):
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise FormatError(
             f"this version knows {', '.join(_KINDS)}, not {kind!r}", source=str(path / MANIFEST), field="kind"
         )

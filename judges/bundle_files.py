@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import secrets
 import shutil
 from collections.abc import Generator, Mapping
@@ -22,8 +21,6 @@ __all__ = ["MANIFEST", "bundle_folders", "find_bundle", "hashes", "new_folder", 
 MANIFEST = "bundle.json"
 FORMAT = 1
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
-
 
 def bundle_folders() -> tuple[Path, ...]:
     """Where bundles are looked for by name: `RUBRICATE_JUDGES`, else `XDG_DATA_HOME/rubricate/judges`, else
@@ -39,15 +36,15 @@ def find_bundle(place: str | os.PathLike[str]) -> Path:
     """The folder of a bundle, by path or name; `bundle:` in front is left aside. Raises ConfigError."""
     text = os.fspath(place).removeprefix("bundle:")
     path = Path(text).expanduser()
-    if (path / MANIFEST).is_file():
+    if os.path.isfile(path / MANIFEST):  # unlike the method of Path, false for a name that can be no file's
         return path.resolve()
-    if path.exists():
+    if os.path.exists(path):
         raise ConfigError(f"{text} is no judge bundle", hint=f"a bundle is a folder with a file {MANIFEST}")
     folders = bundle_folders()
-    if not _NAME.match(text):
+    if Path(text).name != text:
         raise ConfigError(f"there is no judge bundle at {text}")
     for folder in folders:
-        if (folder / text / MANIFEST).is_file():
+        if os.path.isfile(folder / text / MANIFEST):
             return (folder / text).resolve()
     known = sorted({entry.parent.name for folder in folders for entry in folder.glob(f"*/{MANIFEST}")})
     hint = f"there are: {', '.join(known)}" if known else f"give the path of one, or put it into {folders[0]}"
@@ -60,10 +57,10 @@ def new_folder(folder: Path, *, overwrite: bool) -> Generator[Path]:
 
     Raises ConfigError for a place that is taken: with `overwrite`, by anything but a bundle.
     """
-    target = folder.expanduser().absolute()
+    target = folder.expanduser().resolve()  # through links: what they lead to is replaced, not they
     if not target.parent.is_dir():
         raise ConfigError(f"the folder {target.parent} does not exist", hint="create it first")
-    if target.exists() and not (overwrite and (target / MANIFEST).is_file()):
+    if os.path.exists(target) and not (overwrite and (target / MANIFEST).is_file()):
         hint = f"{target.name} is no judge bundle: choose another name" if overwrite else "choose another name"
         raise ConfigError(f"{target} exists already", hint=hint)
     mark = secrets.token_hex(4)

@@ -260,3 +260,64 @@ def test_a_local_model_with_a_name_of_ones_own(tmp_path: Path) -> None:
         save_bundle(judge, tmp_path / "judge")
     save_bundle(judge, tmp_path / "judge", model=f"local:{tmp_path / 'model'}")
     assert load_judge(tmp_path / "judge").fingerprint == judge.fingerprint
+
+
+def rewrite(folder: Path, **changes: object) -> None:
+    """Change a manifest, and make it look untouched."""
+    record = json.loads((folder / "bundle.json").read_text(encoding="utf-8")) | changes
+    record.pop("fingerprint")
+    (folder / "bundle.json").write_text(
+        json.dumps({**record, "fingerprint": fingerprint(record)}), encoding="utf-8"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"calibration": "../calibration.json"}, "calibration"),
+        ({"calibration": "/tmp/calibration.json"}, "calibration"),
+        ({"calibration": 3}, "calibration"),
+        ({"model": {"name": "local:x", "weights": "../model"}}, "model.weights"),
+        ({"model": {"name": "local:x", "weights": "weights/../../model"}}, "model.weights"),
+        ({"model": {"name": "local:x", "weights": "/tmp"}}, "model.weights"),
+        ({"kind": ["logprob"]}, "kind"),
+        ({"view": []}, "view"),
+    ],
+)
+def test_a_manifest_that_leads_elsewhere_is_refused(tmp_path: Path, changes: dict[str, object], field: str) -> None:
+    bundle = save_bundle(calibrated(logprob()), tmp_path / "judge")
+    rewrite(bundle.path, **changes)
+    with pytest.raises(FormatError) as caught:
+        load_judge(bundle.path)
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize("name", ["strict judge", "ünïcødé 鳥", "-x", "50%"])
+def test_any_name_that_a_folder_may_have_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("RUBRICATE_JUDGES", str(tmp_path))
+    save_bundle(logprob(), tmp_path / name)
+    assert load_judge(name).fingerprint == load_judge(f"bundle:{name}").fingerprint == logprob().fingerprint
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../judge", "sub/judge", "x" * 5000])
+def test_what_is_no_name_is_not_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    for folder in ("names", "names/sub", "here"):
+        (tmp_path / folder).mkdir()
+    save_bundle(logprob(), tmp_path / "judge")
+    save_bundle(logprob(), tmp_path / "names" / "sub" / "judge")
+    monkeypatch.setenv("RUBRICATE_JUDGES", str(tmp_path / "names"))
+    (tmp_path / "here" / "deep").mkdir()
+    monkeypatch.chdir(tmp_path / "here" / "deep")
+    with pytest.raises(ConfigError, match="no judge bundle"):
+        load_judge(f"bundle:{name}")
+
+
+def test_saving_through_a_link_replaces_what_it_leads_to(tmp_path: Path) -> None:
+    save_bundle(logprob(), tmp_path / "judge")
+    (tmp_path / "link").symlink_to(tmp_path / "judge")
+    other = logprob("mock:p=0.2")
+    save_bundle(other, tmp_path / "link", overwrite=True)
+    assert (tmp_path / "link").is_symlink() and load_judge(tmp_path / "judge").fingerprint == other.fingerprint
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["judge", "link"]
