@@ -225,3 +225,21 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache folder of the test's own."""
     monkeypatch.setenv("RUBRICATE_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
+
+
+@pytest.fixture
+def count(monkeypatch: pytest.MonkeyPatch) -> Callable[[Engine], list[int]]:
+    """`count(engine)` is a list that grows with the tokens of each forward pass from now on."""
+
+    def counter(engine: Engine) -> list[int]:
+        sizes: list[int] = []
+        forward = engine.network.forward
+
+        def counted(ids: torch.Tensor, *args: object, **options: object) -> torch.Tensor:
+            sizes.append(ids.numel())
+            return forward(ids, *args, **options)  # pyright: ignore[reportArgumentType] -- passed on as they came
+
+        monkeypatch.setattr(engine.network, "forward", counted)
+        return sizes
+
+    return counter
