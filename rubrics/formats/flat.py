@@ -269,14 +269,14 @@ def _marked(rubric: Rubric, rows: Sequence[Row]) -> Rubric:
 
 def _same_order(rows: Sequence[Row], written: Sequence[Row]) -> bool:
     """Whether the columns stand as they are written; TOML moves tables to the end, which says nothing."""
-    columns, usual = columns_of(rows), columns_of(written)
-    tables = {name for row in rows for name, part in row.items() if _is_table(part)}
-    end = len(columns)
-    while end and columns[end - 1] in tables:
-        end -= 1
-    last = set(columns[end:])
-    moved = [name for name in usual if name not in last] + [name for name in usual if name in last]
-    return columns in (usual, moved)
+    if columns_of(rows) == columns_of(written):
+        return True
+    return all(list(row) == _tables_last(usual) for row, usual in zip(rows, written, strict=True))
+
+
+def _tables_last(row: Row) -> list[str]:
+    """The columns of a row as TOML has them."""
+    return sorted(row, key=lambda name: _is_table(row[name]))
 
 
 def _is_table(value: object) -> bool:

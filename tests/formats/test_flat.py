@@ -207,6 +207,16 @@ def test_rows_of_several_rubrics_are_no_value(tmp_path: Path) -> None:
         parse_rubric({"criteria": []}, format="flat")
 
 
+def test_toml_moves_columns_of_tables_in_some_rows_only(tmp_path: Path) -> None:
+    criteria: list[object] = [
+        {"id": "a", "text": "A.", "kind": "hard_rule"},
+        {"id": "b", "text": "B.", "verifier": {"name": "v", "args": {}}, "condition": "if asked"},
+    ]
+    rubric = parse_rubric({"criteria": criteria, "scope": "task"}, format="native")
+    save_rubrics(rubric, tmp_path / "a.toml", "flat")
+    assert load_rubric(tmp_path / "a.toml") == rubric
+
+
 def test_ten_thousand_rows_are_read_in_order(tmp_path: Path) -> None:
     rows = "".join(f"r{n % 100},Is number {n}.,{n}\n" for n in range(10_000))
     found = load_rubrics(write(tmp_path, "rubric_id,text,weight\n" + rows))
