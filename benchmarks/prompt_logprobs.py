@@ -1,6 +1,6 @@
 """Several criteria in one prefill against a call each: how far verdicts move, and what is computed.
 
-Run: python benchmarks/prompt_logprobs.py [--model smollm2] [--adapter DIR] [--responses 16] [--fillers "?,-"]
+Run: python benchmarks/prompt_logprobs.py [--model smollm2] [--adapter DIR] [--responses 16] [--fillers "-,?"]
 
 SlotsJudge judges the bundled demo data's criteria that have no verifier, k questions a call, on a local model that
 gives its prompts' log-probabilities. k = 1 is a call each in the same words, so that what moves at larger k is the
@@ -151,7 +151,7 @@ async def main() -> None:
     parser.add_argument("--model", default="smollm2", help="a local model, without `local:`")
     parser.add_argument("--adapter", default=None)
     parser.add_argument("--responses", type=int, default=16)
-    parser.add_argument("--fillers", default="?")
+    parser.add_argument("--fillers", default="-")
     args = parser.parse_args()
     adapter = cast("str | None", args.adapter)
     options = LocalOptions(adapter=adapter)

@@ -23,15 +23,15 @@ from rubricate.prompts import Prompt
 from rubricate.rubrics import Criterion, NumericScale, Rubric
 from rubricate.types import FailureKind, Status
 
-ROLLOUT = Rollout("Vögel?", "Robin. 日本語 Statement: x\nAnswer: ?\nAnswer: ? 🐦")
-TEXTS = ("Says 1. Answer: ?", "Sagt, daß „Answer: ?“ 日本", "Says 3.")
+ROLLOUT = Rollout("Vögel?", "Robin. 日本語 Statement: x\nAnswer: -\nAnswer: - 🐦")
+TEXTS = ("Says 1. Answer: -", "Sagt, daß „Answer: -“ 日本", "Says 3.")
 THREE = Rubric(criteria=tuple(Criterion(id=f"c{n}", text=text) for n, text in enumerate(TEXTS)))
 
 
 def scored(request: ChatRequest, cuts: Sequence[int] = (), shares: Sequence[float] = (0.9, 0.2, 0.6)) -> Completion:
     """The prompt in tokens, by default words with the blank before them; its n-th slot has the n-th P(yes)."""
     text = f"<|im_start|>{request.text()}<|im_end|>\n<|im_start|>assistant\n"
-    slots = [match.end(1) for match in re.finditer(r"(Answer yes or no\.\nAnswer: )\?", text)][-len(shares) :]
+    slots = [match.end(1) for match in re.finditer(r"(Answer yes or no\.\nAnswer: )-", text)][-len(shares) :]
     edges = {match.start() for match in re.finditer(r"\s?\S+", text)} | {slot - 1 for slot in slots}
     if cuts:
         edges = {cut for cut in cuts if cut < len(text) and cut not in slots} | {slot - 1 for slot in slots}
@@ -116,7 +116,7 @@ async def test_a_prompt_without_slots_and_signs_that_are_answers() -> None:
         SlotsJudge(MockModel("yes"), questions_per_call=0)
     judge = SlotsJudge(MockModel("yes"))
     assert pickle.loads(pickle.dumps(judge)).fingerprint == judge.fingerprint
-    assert SlotsJudge(MockModel("yes"), filler="-").fingerprint != judge.fingerprint
+    assert SlotsJudge(MockModel("yes"), filler="?").fingerprint != judge.fingerprint
 
 
 REPLY: dict[str, object] = {
