@@ -27,7 +27,10 @@ _FRAME = re.compile(
     r"|evaluation)(?:[ -][^<>\n]{0,40})?>"
     r"|<\|(?:im_start|im_end|system|assistant|user|eot_id|start_header_id|end_header_id|channel)\|>|\[/?INST\]"
     r"|<<SYS>>"
-    r"|^(?:system|assistant|judge|grader|evaluator) ?: ?$",
+    r"|^(?:system|assistant|judge|grader|evaluator) ?: ?$"
+    # what our own judges ask with and reply in
+    r"|^ *Allowed ?: ?(?:un)?met\b|\bIs it true of the (?:task and the )?response\? ?Answer yes or no"
+    r'|"final" ?: ?\{ ?"C\d',
     re.I | re.M,
 )
 _ADDRESS = re.compile(

@@ -22,6 +22,7 @@ from rubricate.data.records import Rollout
 from rubricate.judges import CriterionJudge, HolisticJudge, LogprobJudge, base
 from rubricate.judges.base import CriteriaJudge
 from rubricate.judges.fence import fence, make_nonce, unfence
+from rubricate.judges.screen import screen_response
 from rubricate.rubrics import Criterion
 from rubricate.types import Verdict
 
@@ -196,3 +197,9 @@ def test_any_mix_of_control_tokens_comes_back(text: str) -> None:
     block = fence("response", text, nonce)
     assert unfence(block, "response", nonce) == text
     assert not any(token in block for token in SPECIAL)
+
+
+@pytest.mark.parametrize("attack", [name for name in ATTACKS if name != "long and unclosed"])
+def test_the_screen_flags_what_is_aimed_at_the_judge(attack: str) -> None:
+    assert screen_response(f"{HONEST}\n{ATTACKS[attack]}", TASK)
+    assert screen_response(f"{HONEST}\n{HONEST_ONLY}", TASK) == ()
