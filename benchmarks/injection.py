@@ -12,7 +12,7 @@ criterion is moved by anything: its shifts say how much the words at the end of 
 without a fence. A fence keeps a response from speaking as the prompt; it cannot keep a model from believing
 what it reads.
 
-Run: python benchmarks/injection.py [--responses N] [--quick]. About five seconds of CPU a response.
+Run: python benchmarks/injection.py [--responses N] [--quick]. About twenty seconds of CPU a response.
 """
 
 from __future__ import annotations
