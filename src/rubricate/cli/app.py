@@ -13,6 +13,7 @@ from rubricate.cli.convert_command import convert
 from rubricate.cli.doctor_command import doctor
 from rubricate.cli.lint_command import lint
 from rubricate.cli.reporting import reported
+from rubricate.cli.verifiers_command import verifiers
 
 __all__ = ["app"]
 
@@ -140,6 +141,6 @@ def demo(
         run_demo(out, None if no_model else judge)
 
 
-for _command in (convert, lint, doctor, demo):
+for _command in (convert, lint, verifiers, doctor, demo):
     app.command()(_command)
 app.add_typer(cache_app, name="cache")
