@@ -339,3 +339,31 @@ def test_addresses() -> None:
         with pytest.raises(ConfigError) as caught:
             clean_url(wrong)
         assert "sk-secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        b"\x00 no HTTP\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nBad header\x01\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n{}",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 25\r\n\r\nYou sent Bearer sk-secret",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n" + b"[" * 100_000,
+        b"",
+    ],
+)
+async def test_no_reply_whatever_brings_the_key_into_the_error(reply: bytes) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(reply)
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    model = ServerModel(f"http://127.0.0.1:{port}/v1", "test", api_key="sk-secret")
+    async with server:
+        with pytest.raises(ServerError) as raised:
+            await model.complete(ask())
+        await model.aclose()
+    assert "sk-secret" not in repr(vars(raised.value)) + str(raised.value)

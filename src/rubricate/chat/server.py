@@ -187,8 +187,8 @@ class ServerModel(ChatModel):
             raise self._refused(reply)
         try:
             return json.loads(reply.body)
-        except ValueError:
-            start = reply.body[:80].decode("utf-8", "replace")
+        except (ValueError, RecursionError):
+            start = self._hidden(reply.body.decode("utf-8", "replace"))[:80]
             message = f"the server's reply is not JSON: {start!r}"
             raise ServerError(message, provider=self.name, status=reply.status) from None
 
@@ -207,14 +207,21 @@ class ServerModel(ChatModel):
             raise ServerError(f"no answer within {limit:g} s", provider=self.name) from None
         except ClientConnectionError as error:
             hint = f"check that a server runs at {self.url}"
-            raise ServerError(f"no connection: {error}", provider=self.name, hint=hint) from None
+            raise ServerError(f"no connection: {self._hidden(str(error))}", provider=self.name, hint=hint) from None
         except ClientError as error:
-            raise ServerError(f"the exchange broke off: {error!r}", provider=self.name) from None
+            # Not its repr, which holds the request's headers, and so the key.
+            said = self._hidden(f"{type(error).__name__}: {error}")
+            raise ServerError(f"the exchange broke off: {said}", provider=self.name) from None
+
+    def _hidden(self, text: str) -> str:
+        """The text without the API key, which servers may send back."""
+        key = self._secret.reveal()
+        return text.replace(key, "***") if key else text
 
     def _refused(self, reply: _Reply) -> ChatError:
         try:
             body: object = json.loads(reply.body)
-        except ValueError:
+        except (ValueError, RecursionError):
             body = reply.body.decode("utf-8", "replace")
         return http_error(reply.status, reply.headers, body, self.name, secret=self._secret.reveal())
 
