@@ -29,7 +29,8 @@ _NUMBERS = {word: value for value, word in enumerate(_SMALL)} | {
     "three hundred": 300,
     "five hundred": 500,
 }
-_NUM = r"(?:\d{1,3}(?:,\d{3})+|\d+|" + "|".join(sorted(_NUMBERS, key=len, reverse=True)) + ")"
+# No text means a number of more digits, and Python refuses to read those of thousands.
+_NUM = r"(?:\d{1,3}(?:,\d{3}){1,5}|\d{1,15}|" + "|".join(sorted(_NUMBERS, key=len, reverse=True)) + ")"
 _MIN = (
     "at least|no fewer than|not fewer than|no less than|not less than|a minimum of|minimum of|minimum|>=|≥|"
     "(?:is|are|be) not (?:shorter|less) than"
@@ -147,7 +148,7 @@ def _bounds(operation: str, post: str, low: int, high: int | None) -> tuple[int 
 
 def numbers_in(text: str) -> set[int]:
     """All whole numbers of a text, in digits or as English words."""
-    found = {int(part.replace(",", "")) for part in re.findall(r"(?<![\w.])\d{1,3}(?:,\d{3})+|\d{1,15}", text)}
+    found = {int(part.replace(",", "")) for part in re.findall(r"(?<![\w.])\d{1,3}(?:,\d{3}){1,5}|\d{1,15}", text)}
     lower = text.lower()
     return found | {value for word, value in _NUMBERS.items() if re.search(rf"\b{word}\b", lower)}
 

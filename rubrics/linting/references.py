@@ -51,7 +51,8 @@ _REFERENCE = re.compile(
     r"|\bthe reference\b(?=\s*[.,;:)]|\s*$|\s+(?:is|says|states|gives|mentions|does|has|lists|contains)\b)",
     re.I,
 )
-_ID = re.compile(r"[A-Za-z]+[-_]?\d+|[a-z0-9]+(?:[-_][a-z0-9]+)+")
+# Only from where a word begins: else a run of letters or digits is gone through from each of them.
+_ID = re.compile(r"(?<![A-Za-z0-9])(?:[A-Za-z]+[-_]?\d+|[a-z0-9]+(?:[-_][a-z0-9]+)+)")
 
 
 @rule("R401", "refers-to-criterion")

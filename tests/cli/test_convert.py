@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Run, Write
 
+from rubricate.rubrics.formats import formats
+
 RAR = {
     "question": "Why is the sky blue?",
     "rubric": [
@@ -81,3 +83,8 @@ def test_wrong_options_are_refused(given: str, said: str, write: Write, run: Run
     assert result.exit_code == 2
     assert said in result.stderr
     assert not target.exists()
+
+
+def test_the_help_names_every_format(run: Run) -> None:
+    shown = run("convert", "--help").output
+    assert [name for name in formats() if name not in shown] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -232,3 +233,15 @@ def test_what_is_wrong_in_published_trees_is_found(shared: Callable[[str], Path]
     tree = load_rubrics(shared("paperbench") / "rubric_self-composing-policies.json")
     found = lint(tree, select=["C506"])
     assert len(found) == 12 and all('"TODO"' in f.message for f in found)
+
+
+@pytest.mark.parametrize("words", ["At most " + "1" * 5000 + " words.", "Uses 1" + ",000" * 2000 + " words."])
+def test_numbers_without_end_are_no_limits(words: str) -> None:
+    found = lint(rubric(words, prompt="In " + "2" * 5000 + " words."))
+    assert "Q701" not in codes(found)
+
+
+def test_long_runs_of_letters_and_digits_are_read_once() -> None:
+    start = time.process_time()
+    lint(rubric("1" * 100_000, "a" * 100_000 + "-", "a1" * 50_000))
+    assert time.process_time() - start < 20.0  # it was minutes

@@ -164,3 +164,14 @@ def test_embedder_and_model_come_by_name(write: Callable[..., str]) -> None:
     assert asked.exit_code == 0
     assert run(path, "--model", "nonsense:x").exit_code == 2
     assert run(path, "--embedder", "nonsense:x").exit_code == 2
+
+
+def test_what_a_file_says_is_no_line_of_its_own(write: Callable[..., str]) -> None:
+    record = {
+        "criteria": [
+            {"id": "a\n::error::x", "text": "The response names the drug and gives its\n::add-mask::dose."}
+        ]
+    }
+    result = run(write("r.jsonl", record))
+    assert "C501" in result.output and "\\n::error::x" in result.output
+    assert not any(line.startswith("::") for line in result.output.splitlines())

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -52,7 +53,26 @@ def _criteria(number: int) -> str:
 
 
 def _text(report: Report) -> str:
-    return "\n".join([*(str(finding) for finding in report.findings), _summary(report)])
+    return "\n".join([*(str(_shown(finding)) for finding in report.findings), _summary(report)])
+
+
+def _shown(finding: Finding) -> Finding:
+    """The finding with control characters of the file spelled out: in a log, a line of its own can be a command
+    to the program that shows it."""
+    return replace(
+        finding,
+        source=_spelled(finding.source),
+        criterion_ids=tuple(map(_spelled, finding.criterion_ids)),
+        message=_spelled(finding.message),
+        fix=_spelled(finding.fix),
+    )
+
+
+def _spelled(text: str) -> str:
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def _json(report: Report) -> str:

@@ -198,15 +198,24 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Check the input; estima
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
-Source = Annotated[Path, typer.Argument(metavar="SOURCE", help="Rubrics: .jsonl, .json, .yaml, .parquet or .csv.")]
+Source = Annotated[
+    Path,
+    typer.Argument(
+        metavar="SOURCE", help="Rubrics: .jsonl, .json, .yaml, .toml, .csv, .tsv, .parquet, .txt or .md."
+    ),
+]
 Target = Annotated[
-    Path, typer.Argument(metavar="TARGET", help="Where to write them: .jsonl, .json, .yaml or .parquet.")
+    Path,
+    typer.Argument(metavar="TARGET", help="Where to write them; the name's ending says in which kind of file."),
 ]
 ReadAs = Annotated[str, typer.Option("--from", metavar="FORMAT", help="Format of SOURCE; auto recognises it.")]
 WriteAs = Annotated[
     str,
     typer.Option(
-        "--to", metavar="FORMAT", help="Format of TARGET: native, rar, healthbench, paperbench, prometheus."
+        "--to",
+        metavar="FORMAT",
+        help="Format of TARGET: native, flat, rar, healthbench, openrubrics, drtulu, openinstruct, tail, "
+        "rubrichub, rlcf, prometheus, paperbench, advancedif, multichallenge, rubricjudge, rbr.",
     ),
 ]
 FormatOptions = Annotated[
