@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rubricate.lazy import lazy_names
 
 if TYPE_CHECKING:  # the same names for type checkers, which do not follow __getattr__
+    from rubricate.judges.arrow import ArrowJudge
     from rubricate.judges.base import CriteriaJudge, Material, ModelJudge, failure_of
     from rubricate.judges.bundle import Bundle, load_judge, read_bundle, save_bundle
     from rubricate.judges.calibrated import Calibrated, Labelled, LabelledProbabilities, gather_probabilities
@@ -17,13 +18,16 @@ if TYPE_CHECKING:  # the same names for type checkers, which do not follow __get
     from rubricate.judges.cascade import Cascade, CascadeReport
     from rubricate.judges.code import VerifierJudge
     from rubricate.judges.criterion import CriterionJudge
+    from rubricate.judges.decisions import DecisionsJudge
     from rubricate.judges.fewshot import Example, Examples
     from rubricate.judges.generated import generate_verifier, generate_verifiers, propose_verifier
     from rubricate.judges.generated_types import GeneratedVerifier, Proposal, ProposalOutcome, VerifierReport
+    from rubricate.judges.geval import ExpectationJudge, HolisticExpectationJudge
     from rubricate.judges.holistic import HolisticJudge, LikertJudge
     from rubricate.judges.jury import Jury, mean_agreement
     from rubricate.judges.listwise import ListwiseJudge
     from rubricate.judges.logprob import AnswerMass, LogprobJudge, answer_mass
+    from rubricate.judges.mass import LabelMass, label_mass
     from rubricate.judges.mixed import CheckCounts, MixedJudge
     from rubricate.judges.pairwise import PairJudge, PairwiseJudge
     from rubricate.judges.pairwise_cheap import LogprobPairJudge, PointwisePairJudge
@@ -32,6 +36,7 @@ if TYPE_CHECKING:  # the same names for type checkers, which do not follow __get
     from rubricate.judges.repeated import Repeated
     from rubricate.judges.router import MODES, Router, build_judge
     from rubricate.judges.scripted import ScriptedJudge
+    from rubricate.judges.slots import SlotsJudge
     from rubricate.judges.spct import SpctJudge
     from rubricate.judges.spct_critic import Critic, Critique, FunctionCritic, JudgeCritic, ModelCritic
     from rubricate.judges.tournament import Tournament
@@ -40,6 +45,7 @@ if TYPE_CHECKING:  # the same names for type checkers, which do not follow __get
 
 _HOME = {
     "AnswerMass": "rubricate.judges.logprob",
+    "ArrowJudge": "rubricate.judges.arrow",
     "Bundle": "rubricate.judges.bundle",
     "Calibrated": "rubricate.judges.calibrated",
     "Calibration": "rubricate.judges.calibration",
@@ -50,13 +56,17 @@ _HOME = {
     "CriterionJudge": "rubricate.judges.criterion",
     "Critic": "rubricate.judges.spct_critic",
     "Critique": "rubricate.judges.spct_critic",
+    "DecisionsJudge": "rubricate.judges.decisions",
     "Example": "rubricate.judges.fewshot",
     "Examples": "rubricate.judges.fewshot",
+    "ExpectationJudge": "rubricate.judges.geval",
     "FunctionCritic": "rubricate.judges.spct_critic",
     "GeneratedVerifier": "rubricate.judges.generated_types",
+    "HolisticExpectationJudge": "rubricate.judges.geval",
     "HolisticJudge": "rubricate.judges.holistic",
     "JudgeCritic": "rubricate.judges.spct_critic",
     "Jury": "rubricate.judges.jury",
+    "LabelMass": "rubricate.judges.mass",
     "Labelled": "rubricate.judges.calibrated",
     "LabelledProbabilities": "rubricate.judges.calibrated",
     "LikertJudge": "rubricate.judges.holistic",
@@ -77,6 +87,7 @@ _HOME = {
     "Repeated": "rubricate.judges.repeated",
     "Router": "rubricate.judges.router",
     "ScriptedJudge": "rubricate.judges.scripted",
+    "SlotsJudge": "rubricate.judges.slots",
     "SpctJudge": "rubricate.judges.spct",
     "Tournament": "rubricate.judges.tournament",
     "VerifierJudge": "rubricate.judges.code",
@@ -95,6 +106,7 @@ _HOME = {
     "generate_verifiers": "rubricate.judges.generated",
     "get_view": "rubricate.judges.view",
     "group_rewards": "rubricate.judges.votes",
+    "label_mass": "rubricate.judges.mass",
     "load_judge": "rubricate.judges.bundle",
     "majority": "rubricate.judges.votes",
     "mean_agreement": "rubricate.judges.jury",
@@ -109,6 +121,7 @@ _HOME = {
 
 __all__ = [
     "AnswerMass",
+    "ArrowJudge",
     "Bundle",
     "Calibrated",
     "Calibration",
@@ -119,13 +132,17 @@ __all__ = [
     "CriterionJudge",
     "Critic",
     "Critique",
+    "DecisionsJudge",
     "Example",
     "Examples",
+    "ExpectationJudge",
     "FunctionCritic",
     "GeneratedVerifier",
+    "HolisticExpectationJudge",
     "HolisticJudge",
     "JudgeCritic",
     "Jury",
+    "LabelMass",
     "Labelled",
     "LabelledProbabilities",
     "LikertJudge",
@@ -146,6 +163,7 @@ __all__ = [
     "Repeated",
     "Router",
     "ScriptedJudge",
+    "SlotsJudge",
     "SpctJudge",
     "Tournament",
     "VerifierJudge",
@@ -164,6 +182,7 @@ __all__ = [
     "generate_verifiers",
     "get_view",
     "group_rewards",
+    "label_mass",
     "load_judge",
     "majority",
     "mean_agreement",
