@@ -212,8 +212,8 @@ def _as_statement(question: str) -> str:
     found = re.match(r"(?i)(?:does|did|is|has) (the (?:response|answer|model)) (.*)\?$", question)
     if not found:
         return "The response …"
-    verb = question.split()[0].lower()
-    return f"{found[1][:1].upper()}{found[1][1:]} {'' if verb in ('does', 'did') else verb + ' '}{found[2]}."
+    verb = question.split()[0].lower()  # "does" too: without it, "name" would have to become "names"
+    return f"{found[1][:1].upper()}{found[1][1:]} {verb} {found[2]}."
 
 
 @rule("C506", "placeholder", Severity.ERROR)

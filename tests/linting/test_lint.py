@@ -245,3 +245,15 @@ def test_long_runs_of_letters_and_digits_are_read_once() -> None:
     start = time.process_time()
     lint(rubric("1" * 100_000, "a" * 100_000 + "-", "a1" * 50_000))
     assert time.process_time() - start < 20.0  # it was minutes
+
+
+@pytest.mark.parametrize(
+    ("question", "statement"),
+    [
+        ("Does the response name the city?", "The response does name the city."),
+        ("Is the response in French?", "The response is in French."),
+    ],
+)
+def test_a_question_is_rewritten_as_a_sentence(question: str, statement: str) -> None:
+    (found,) = lint(rubric(question), select=["C505"])
+    assert found.fix == f'write "{statement}"'
