@@ -31,7 +31,7 @@ Style = Literal["rubricate", "rubric-rm", "rm-r1", "arena"]
 LABELS = ("Response A", "Response B")
 _LONE = ("A", "B")
 _TAGS = ("type", "rubric", "solution", "eval")
-_HEADER = r"^[ \t]*[-*# ]*\b{name}\b[-*: ]*$"
+_HEADER = r"^[-*# \t]*\b{name}\b[-*: ]*$"
 _GATEKEEPER = re.compile(r"gatekeeper criterion\W*?[:=]\W*(?P<named>[^\n]*\S)", re.I)
 _JUSTIFIED = re.compile(r"justification[^\w\n]{0,8}:[^\w\n]{0,8}", re.I)
 _WINNER = re.compile(r"^[^\w\n]{0,8}winner\b[^\w\n]{0,8}:", re.I | re.M)

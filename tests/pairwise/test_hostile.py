@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import time
 from itertools import product
 
 import pytest
@@ -208,3 +209,11 @@ async def test_the_smallest_budget_connects_everyone(size: int) -> None:
     for seed in random.Random(size).sample(range(1000), 5):
         ranking = await Tournament(Alphabet(), budget=size - 1, seed=seed).rank(group)
         assert not ranking.failures and len(ranking.pairings) == size - 1
+
+
+@pytest.mark.parametrize("filler", [" ", "\t", "*", "- "])
+def test_a_reply_that_runs_on_is_given_up_soon(filler: str) -> None:
+    started = time.process_time()
+    with pytest.raises(ParseError):
+        read_pair(FORMATS["rubric-rm"], f"{filler * 20_000}|", ("C1",), False, ())
+    assert time.process_time() - started < 5
