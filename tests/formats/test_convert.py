@@ -53,6 +53,15 @@ def test_native_gives_every_record_back(tmp_path: Path, name: str, index: int, k
     assert row.record == record
 
 
+def test_native_gives_the_rows_of_a_table_back(tmp_path: Path) -> None:
+    text = "rubric_id,criterion,points,note\ns,Is short.,2,5\nr,Is right.,-1,007\ns,Is polite.,1,\n"
+    (tmp_path / "a.csv").write_text(text)
+    convert(tmp_path / "a.csv", tmp_path / "b.jsonl")
+    convert(tmp_path / "b.jsonl", tmp_path / "c.csv", to_format="flat")
+    lines = text.splitlines()
+    assert (tmp_path / "c.csv").read_text().splitlines() == [lines[0], lines[1], lines[3], lines[2]]
+
+
 @pytest.mark.parametrize(("name", "index"), LAYOUTS)
 @pytest.mark.parametrize("through", ["", "native", "flat"])
 def test_no_marks_reach_another_format(tmp_path: Path, name: str, index: int, through: str) -> None:

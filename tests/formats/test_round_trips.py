@@ -17,7 +17,7 @@ from rubricate.rubrics.formats import dump_rubrics, formats, load_rubrics, parse
 from rubricate.rubrics.formats.common import assign_ids
 
 # A loaded machine is no fault of the code.
-relaxed = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+relaxed = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 words = st.text("ab Z.é漢", min_size=1, max_size=12).filter(lambda value: bool(value.strip()))
@@ -83,7 +83,7 @@ def test_native_rubrics(rubric: Rubric) -> None:
 
 
 @settings(
-    relaxed, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    relaxed, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(
     found=st.lists(native_rubrics(), min_size=1, max_size=3),

@@ -25,7 +25,7 @@ __all__ = [
     "words",
 ]
 
-relaxed = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+relaxed = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 words = st.text("ab Z.é漢?\"'\\", min_size=1, max_size=12).filter(lambda value: bool(value.strip()))
