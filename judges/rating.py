@@ -104,11 +104,11 @@ class RatingJudge(ModelJudge):
 def _number(text: str, quoted: Sequence[str]) -> float:
     """The number in an answer, in the range or beyond it."""
     try:
-        return parse_score(text, 0, _TOP, quoted=quoted)
+        return parse_score(text, 0, _TOP, integer=True, quoted=quoted)
     except ParseError as error:
         if error.kind != FailureKind.OUT_OF_RANGE:
             raise
-    return parse_score(text, -_BEYOND, _BEYOND, quoted=quoted)
+    return parse_score(text, -_BEYOND, _BEYOND, integer=True, quoted=quoted)
 
 
 def _beginning(answer: Completion) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from rubricate.chat import MockModel
 from rubricate.chat.timing import deadline
 from rubricate.data.records import Rollout
 from rubricate.errors import ConfigError
@@ -17,6 +18,7 @@ from rubricate.judges.calibrated import Calibrated
 from rubricate.judges.calibration import fit_calibration
 from rubricate.judges.cascade import Cascade
 from rubricate.judges.jury import Jury
+from rubricate.judges.rating import RatingJudge
 from rubricate.judges.repeated import Repeated
 from rubricate.rubrics import Criterion
 from rubricate.types import FailureKind, Judgement, Verdict
@@ -113,3 +115,9 @@ def test_no_calibrated_probability_is_certain() -> None:
     labels = [n >= 30 for n in range(60)]
     steep = fit_calibration("says", [0.5 + 1e-9 * label for label in labels], labels)
     assert all(0.0 < steep(probability) < 1.0 for probability in (0.0, 1e-300, 0.5, 1.0))
+
+
+@pytest.mark.parametrize("answer", ["0.85", "84.5"])
+async def test_a_fraction_is_no_rating(answer: str) -> None:
+    verdict = await judged(RatingJudge(MockModel(answer)), None)
+    assert verdict.failure is not None and verdict.failure.kind is FailureKind.OUT_OF_RANGE
