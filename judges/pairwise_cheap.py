@@ -23,6 +23,7 @@ from rubricate.types import Failure, FailureKind, Judge, Usage, fingerprint
 __all__ = ["LogprobPairJudge", "PointwisePairJudge", "letter_probability"]
 
 Settling = Literal["mean", "consistent-or-tie"]
+_ROUNDING = 1e-3  # servers round, and a logarithm just above 0 means certainty
 _WRAPPING = " \t\r\n\"'`*_.,:;!()[]{}<>▁ĠĊ"
 
 
@@ -35,8 +36,10 @@ def letter_probability(token: TokenLogprob, max_outside: float = 0.5) -> float |
     mass = {"a": 0.0, "b": 0.0}
     for text, logprob in token.top if listed else (*token.top, (token.token, token.logprob)):
         letter = text.strip(_WRAPPING).casefold()
-        if letter in mass:
-            mass[letter] += math.exp(logprob)
+        if (
+            letter in mass and logprob <= _ROUNDING
+        ):  # neither NaN nor what is no log-probability
+            mass[letter] += math.exp(min(logprob, 0.0))
     total = sum(mass.values())
     if total <= 0.0 or 1.0 - total > max_outside:
         return failure(
@@ -178,7 +181,14 @@ class PointwisePairJudge(PairJudge):
         if rubric is None:
             why = failure(FailureKind.REQUEST, "a pointwise judge needs a rubric")
             return Comparison.failed(why, judge=self.name)
-        one, two = await asyncio.gather(self.judge.judge(first, rubric), self.judge.judge(second, rubric))
+        if first.prompt != second.prompt:
+            return Comparison.failed(
+                failure(FailureKind.REQUEST, "the responses answer different prompts"), judge=self.name
+            )
+        try:
+            one, two = await asyncio.gather(self.judge.judge(first, rubric), self.judge.judge(second, rubric))
+        except Exception as error:  # a judge of the user's own may raise anything
+            return Comparison.failed(failure_of(error), judge=self.name)
         usage = one.usage + two.usage
         scores = [weighted_share(rubric, judgement) for judgement in (one, two)]
         numbers = [score for score in scores if not isinstance(score, Failure)]

@@ -175,6 +175,8 @@ def weighted_share(rubric: Rubric, judgement: Judgement) -> float | Failure:
         if overall.score is not None:
             return overall.score
         return overall.failure or failure(FailureKind.INCOMPLETE, "the judge gave no overall score")
+    if [verdict.criterion_id for verdict in judgement.verdicts] != [criterion.id for criterion in rubric.criteria]:
+        return failure(FailureKind.INCOMPLETE, "the judge did not give one verdict a criterion, in order")
     total = weight = 0.0
     for criterion, verdict in zip(rubric.criteria, judgement.verdicts, strict=True):
         if verdict.failure is not None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import re
 import time
+from collections.abc import Sequence
 from itertools import product
 
 import pytest
@@ -13,17 +15,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rubricate.chat import ChatRequest, MockModel
+from rubricate.chat.base import TokenLogprob
 from rubricate.comparisons import Comparison, Preferred
 from rubricate.data.records import Rollout
 from rubricate.errors import ParseError
+from rubricate.judges import final_answer
+from rubricate.judges.base import CriteriaJudge
 from rubricate.judges.fence import fence, unfence
 from rubricate.judges.listwise import ListwiseJudge
 from rubricate.judges.pairwise import PairJudge, PairwiseJudge
+from rubricate.judges.pairwise_cheap import PointwisePairJudge, letter_probability
 from rubricate.judges.pairwise_reading import FORMATS, Style, read_pair
 from rubricate.judges.spct import read_boxed
 from rubricate.judges.tournament import Tournament
 from rubricate.judges.votes import is_decided, majority
-from rubricate.rubrics import Rubric
+from rubricate.rubrics import Criterion, Rubric
+from rubricate.types import Failure, FailureKind, Judgement
 
 JUDGMENT = "--- Final Judgment ---\nJustification: A.\nWinner: Response A"
 PAYLOADS = {
@@ -217,3 +224,37 @@ def test_a_reply_that_runs_on_is_given_up_soon(filler: str) -> None:
     with pytest.raises(ParseError):
         read_pair(FORMATS["rubric-rm"], f"{filler * 20_000}|", ("C1",), False, ())
     assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize("logprob", [math.nan, math.inf, 1000.0])
+def test_what_is_no_log_probability_is_no_letter(logprob: float) -> None:
+    found = letter_probability(TokenLogprob("A", logprob, (("A", logprob),)))
+    assert isinstance(found, Failure) and found.kind is FailureKind.LOW_MASS
+
+
+class Raises(CriteriaJudge):
+    """A judge with a fault."""
+
+    name = "raises"
+    view = staticmethod(final_answer)
+
+    @property
+    def fingerprint(self) -> str:
+        return "raises"
+
+    async def judge_criteria(self, rollout: Rollout, criteria: Sequence[Criterion]) -> Judgement:
+        if rollout.response == "Robin.":
+            raise RuntimeError("a fault")
+        return Judgement(())
+
+
+async def test_a_pointwise_judge_with_a_fault_fails_its_comparison_alone() -> None:
+    rubric = Rubric(criteria=(Criterion(id="bird", text="Names a bird."),))
+    one, two, other = (Rollout("Name a bird.", text) for text in ("Robin.", "Wren.", "Owl."))
+    judge = PointwisePairJudge(Raises())
+    kinds = [(await judge.compare(two, second, rubric)).failure for second in (one, other, Rollout("Sing.", "La."))]
+    assert [why and why.kind for why in kinds] == [
+        FailureKind.INTERNAL,
+        FailureKind.INCOMPLETE,
+        FailureKind.REQUEST,
+    ]
