@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import pickle
 import sqlite3
@@ -416,3 +417,16 @@ def test_layers_go_in_one_order(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="cache"):
             connect(both, **more)  # type: ignore[arg-type]  # by name
     assert connect(both) is both
+
+
+@pytest.mark.parametrize("value", [b"[" * 100_000, 5, b"{}"])
+async def test_an_answer_that_was_tampered_with_names_the_file(tmp_path: Path, value: object) -> None:
+    path = tmp_path / "a.sqlite"
+    model = connect(MockModel("yes"), cache=path)
+    await model.complete(ask("a"))
+    await model.aclose()
+    with contextlib.closing(sqlite3.connect(path)) as other:
+        other.execute("UPDATE answers SET value = ?", (value,))
+        other.commit()
+    with pytest.raises(ConfigError, match="a.sqlite is damaged"):
+        await model.complete(ask("a"))
