@@ -36,9 +36,7 @@ def letter_probability(token: TokenLogprob, max_outside: float = 0.5) -> float |
     mass = {"a": 0.0, "b": 0.0}
     for text, logprob in token.top if listed else (*token.top, (token.token, token.logprob)):
         letter = text.strip(_WRAPPING).casefold()
-        if (
-            letter in mass and logprob <= _ROUNDING
-        ):  # neither NaN nor what is no log-probability
+        if letter in mass and logprob <= _ROUNDING:  # neither NaN nor what is no log-probability
             mass[letter] += math.exp(min(logprob, 0.0))
     total = sum(mass.values())
     if total <= 0.0 or 1.0 - total > max_outside:
