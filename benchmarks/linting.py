@@ -1,4 +1,4 @@
-"""The linter: planted faults found, flags a rule on published rubrics, and seconds for 20,000 criteria.
+"""The linter: planted faults found, flags a rule on published rubrics, what an embedder adds, and its speed.
 
 Run: python benchmarks/linting.py [--shared DIR] [--criteria 20000]
 
@@ -9,6 +9,7 @@ verified findings below: each of them counts as false, right or wrong.
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import random
 import sys
@@ -21,12 +22,14 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 from _measure import table  # noqa: E402 - needs the path above
+from embeddings import read_criteria, read_wordings  # noqa: E402
 from tests.linting.planted import CLEAN, PLANTED, found, linted  # noqa: E402
 
 from rubricate.cli.linting import verifier_fault  # noqa: E402
+from rubricate.embed import connect_embedder  # noqa: E402
 from rubricate.rubrics import BinaryScale, Criterion, Rubric  # noqa: E402
 from rubricate.rubrics.formats import Imported, load_rubrics  # noqa: E402
-from rubricate.rubrics.linting import Finding, lint, rules  # noqa: E402
+from rubricate.rubrics.linting import Finding, Limits, lint, rules  # noqa: E402
 
 SHARED = Path(os.environ.get("RUBRICATE_SHARED", ROOT.parent / "shared" / "data"))
 BOUND = 2.0
@@ -103,6 +106,51 @@ def _bare(criterion: Criterion) -> Criterion:
     return criterion.model_copy(update={"path": (), "scale": BinaryScale()})
 
 
+def meaning(shared: Path) -> None:
+    """What D107 reports at several cosines: paraphrases, contradictions, and pairs that are neither.
+
+    The last are criteria of different tasks (BiGGen-Bench), and leaves of one group (PaperBench), where nearly each
+    pair is a variant on purpose: the rate of false pairs within one rubric, in rubrics whose texts are much alike.
+    """
+    embedder, criteria, wordings = connect_embedder("wordllama"), read_criteria(shared), read_wordings()
+    texts = {key: text for key, text in criteria.items() if text.strip()}
+    tasks = Counter(key.rpartition("_")[0] for key in texts)
+    trees = [load_rubrics(path) for path in sorted((shared / "paperbench").glob("rubric_*.json"))]
+    leaves = [criterion for one in trees for rubric in one.rubrics for criterion in rubric.criteria]
+    told = {
+        key: [_pair(criteria[wording["id"]], wording[key]) for wording in wordings if key in wording]
+        for key in ("paraphrase", "contradiction")
+    }
+    whole = Rubric(criteria=tuple(Criterion(id=key, text=text) for key, text in texts.items()))
+    print("\nD107 with wordllama, pairs reported")
+    rows: list[tuple[object, ...]] = []
+    for cosine in (0.5, 0.6, 0.65, 0.7, 0.8):
+
+        def found(rubrics: Sequence[Rubric] | Imported, least: float = cosine) -> list[Finding]:
+            limits = Limits(similar_cosine=least, shown=len(leaves) ** 2)
+            return lint(rubrics, embedder=embedder, select=["D107"], limits=limits)
+
+        across = [f for f in found([whole]) if len({name.rpartition("_")[0] for name in f.criterion_ids}) > 1]
+        siblings = sum(len(found(one)) for one in trees)
+        rows.append((f"{cosine:.2f}", *(len(found(pairs)) for pairs in told.values()), len(across), siblings))
+    groups = itertools.chain.from_iterable(_groups(rubric) for one in trees for rubric in one.rubrics)
+    totals = (_pairs(len(texts)) - sum(map(_pairs, tasks.values())), sum(map(_pairs, groups)))
+    heads = [f"{key}s of {len(pairs)}" for key, pairs in told.items()]
+    print(table(("cosine", *heads, f"of {totals[0]:,} across tasks", f"of {totals[1]:,} in groups"), rows))
+
+
+def _pair(first: str, second: str) -> Rubric:
+    return Rubric(criteria=(Criterion(id="a", text=first), Criterion(id="b", text=second)))
+
+
+def _groups(rubric: Rubric) -> list[int]:
+    return list(Counter(criterion.path for criterion in rubric.criteria).values())
+
+
+def _pairs(count: int) -> int:
+    return count * (count - 1) // 2
+
+
 def speed(criteria: int) -> None:
     """Seconds for so many criteria: rubrics of ten, one rubric of all, and one of few different words."""
     for name, size, vocabulary in (
@@ -131,7 +179,7 @@ def _random(size: int, vocabulary: int, seed: int) -> Rubric:
 
 
 def main() -> None:
-    """Print all three parts; ends with an error where the bound is broken."""
+    """Print all parts; ends with an error where the bound is broken."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--shared", type=Path, default=SHARED)
     parser.add_argument("--criteria", type=int, default=20_000)
@@ -142,6 +190,8 @@ def main() -> None:
         "PaperBench": sorted((args.shared / "paperbench").glob("rubric_*.json")),
     }
     held = [flags(name, files) for name, files in sets.items() if files and files[0].exists()]
+    if all((args.shared / name).is_dir() for name in ("prometheus_biggen", "paperbench")):
+        meaning(args.shared)
     print()
     speed(args.criteria)
     if not all(held):

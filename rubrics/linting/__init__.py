@@ -6,6 +6,7 @@ from rubricate.rubrics.linting import (
     prompting,
     references,
     scales,
+    settings,
     verifying,
     weights,
     wording,
@@ -22,7 +23,7 @@ from rubricate.rubrics.linting.base import (
 from rubricate.rubrics.linting.engine import alint, lint
 
 # Imported for the rules that they register.
-_RULES = (duplication, polarity, prompting, references, scales, verifying, weights, wording)
+_RULES = (duplication, polarity, prompting, references, scales, settings, verifying, weights, wording)
 
 __all__ = [
     "Finding",

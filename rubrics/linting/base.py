@@ -112,7 +112,8 @@ class Limits:
 
     Attributes:
         similar_share: share of content words (Jaccard) from which two texts are similar, in (0, 1].
-        similar_cosine: cosine of embeddings from which two texts mean the same, in (0, 1].
+        similar_cosine: cosine of embeddings from which two texts may mean the same (info), in (0, 1].
+        same_cosine: cosine from which they probably do (warning). Both are set for wordllama; others differ.
         dominant_share: share of the weight among siblings above which one decides alone.
         long_words, very_long_words: words from which a text is long (info) and far too long (warning).
         concrete_words: a text with vague words is vague where it has at most so many concrete ones.
@@ -122,7 +123,8 @@ class Limits:
     """
 
     similar_share: float = 0.75
-    similar_cosine: float = 0.9
+    similar_cosine: float = 0.6
+    same_cosine: float = 0.8
     dominant_share: float = 0.95
     long_words: int = 120
     very_long_words: int = 250
@@ -265,9 +267,12 @@ def chosen_rules(select: Sequence[str], ignore: Sequence[str]) -> list[Rule]:
     """The rules selected (all, where none is) less those ignored, by code.
 
     Each entry is a code, the beginning of codes (`C` for the family, `C5`), or a rule's name. Raises ConfigError
-    for an entry that fits no rule.
+    for an entry that fits no rule, and for a text in place of a list.
     """
     known = rules()
+    for given in (select, ignore):
+        if isinstance(given, str):
+            raise ConfigError(f"rules are chosen by a list of codes, not {given!r}", hint=f"give [{given!r}]")
     for entry in (*select, *ignore):
         if not entry or not any(_matches(one, entry) for one in known):
             hint = f"codes: {', '.join(one.code for one in known)}"

@@ -215,12 +215,14 @@ def counted_twice(subject: Subject) -> Iterator[Found]:
             seen[text.core].append(index)
 
 
-@rule("D107", "same-meaning", parameters=("similar_cosine",))
+@rule("D107", "same-meaning", Severity.INFO, parameters=("similar_cosine", "same_cosine"))
 def same_meaning(subject: Subject) -> Iterator[Found]:
     """An embedder finds two criteria of one group alike (needs one: `embedder=`, `--embedder`).
 
-    They ask for the same thing in other words. Pairs that differ in a number, a name or a negation are left out:
-    embeddings hardly tell those apart.
+    They may ask for the same thing in other words: read them. It is a warning where the cosine is high, information
+    below and in nested rubrics. Embeddings put the opposite as close as the same. They hardly tell apart texts that
+    differ in a number, a name or a negation, or that share half of their words (`the price of the hotel`, `the
+    location of the hotel`), so that such pairs are left out here; other rules compare those words.
 
     Fix: remove one of them, or say what makes them differ.
     """
@@ -228,9 +230,18 @@ def same_meaning(subject: Subject) -> Iterator[Found]:
         a, b = subject.criteria[pair.first], subject.criteria[pair.second]
         one, two = subject.texts[pair.first], subject.texts[pair.second]
         apart = one.names != two.names or one.negative != two.negative or a.polarity is not b.polarity
-        if not apart and one.core_set != two.core_set and _same_case(a, b):
-            message = f"it means much the same as {_quote(a)} (cosine {pair.cosine:.2f})"
-            yield Found((b.id, a.id), message, _merge(a, b))
+        if not apart and one.core_set != two.core_set and _same_case(a, b) and _other_words(one, two):
+            sure = pair.cosine >= subject.limits.same_cosine and not a.path
+            said = "probably says" if sure else "may say"
+            message = f"it {said} the same as {_quote(a)}, or the opposite (cosine {pair.cosine:.2f})"
+            fix = f"read both: where they ask for the same thing, {_merge(a, b)}"
+            yield Found((b.id, a.id), message, fix, Severity.WARNING if sure else None)
+
+
+def _other_words(one: Text, two: Text) -> bool:
+    """Whether two texts share less than half of their words: what shares more is mostly one sentence with a word
+    exchanged, whose cosine is that of the sentence."""
+    return 2 * len(one.stems & two.stems) < len(one.stems | two.stems)
 
 
 # Pairs of similar texts

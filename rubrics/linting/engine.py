@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
+from os import PathLike, fspath
+from typing import cast
 
 from rubricate.bridge import run_sync
 from rubricate.chat.base import ChatModel
 from rubricate.embed import Embedder
 from rubricate.errors import ConfigError
+from rubricate.narrow import as_object
+from rubricate.rubrics.criterion import Criterion
 from rubricate.rubrics.formats.base import Note, Place
 from rubricate.rubrics.formats.reading import Imported
 from rubricate.rubrics.linting.asking import ask_prompts, pair_up
@@ -58,8 +62,8 @@ def lint(
 
     A rubric or criterion with `{"lint": {"ignore": ["C501"]}}` in its metadata is not reported for those rules.
 
-    Raises ConfigError for an unknown code, and for prompts that are not as many as rubrics; what the
-    embedder raises.
+    Raises ConfigError for an unknown code, for what is no rubric (for a file: `lint(load_rubrics(path))`), and for
+    prompts that are not as many as rubrics; what the embedder raises.
     """
     work = alint(
         rubrics,
@@ -106,10 +110,37 @@ async def alint(
     ]
 
 
-def _listed(rubrics: Rubrics) -> Sequence[Rubric]:
+def _listed(rubrics: object) -> Sequence[Rubric]:
+    """The rubrics of what a caller gave. Raises ConfigError for anything but rubrics."""
+    if isinstance(rubrics, Imported):
+        return rubrics.rubrics
     if isinstance(rubrics, Rubric):
         return (rubrics,)
-    return rubrics.rubrics if isinstance(rubrics, Imported) else rubrics
+    if isinstance(rubrics, str) or not isinstance(rubrics, Sequence):
+        raise _no_rubric(rubrics)
+    found: list[Rubric] = []
+    for index, one in enumerate(cast("Sequence[object]", rubrics)):
+        if not isinstance(one, Rubric):
+            raise _no_rubric(one, f"[{index}]")
+        found.append(one)
+    return found
+
+
+def _no_rubric(value: object, place: str = "") -> ConfigError:
+    kind = type(value).__name__
+    if isinstance(value, str | PathLike):
+        name = f"{fspath(value)!r}"
+        return ConfigError(
+            f"lint takes rubrics, not the text or file name {name[:80]}{place and f' at {place}'}",
+            hint=f"lint(load_rubrics({name if len(name) < 80 else 'path'})) for a file; parse_rubric for JSON text",
+        )
+    if isinstance(value, Criterion):
+        hint = "Rubric(criteria=(...,)) holds criteria"
+    elif as_object(value) is not None:
+        hint = "parse_rubric(record) makes a rubric of a record"
+    else:
+        hint = "give a Rubric, a list of them, or what load_rubrics returned"
+    return ConfigError(f"lint takes rubrics, not {kind}{place and f' at {place}'}", hint=hint)
 
 
 def _subjects(
@@ -119,6 +150,8 @@ def _subjects(
     given = [prompts] if isinstance(prompts, str) else list(prompts or [None] * len(listed))
     if len(given) != len(listed):
         raise ConfigError(f"{len(given)} prompts for {len(listed)} rubrics", hint="give one for each, or None")
+    for index, value in enumerate(given):
+        _check_prompt(value, index)
     rows: list[Mapping[str, object]] = [dict[str, object]()] * len(listed)
     notes: list[tuple[Note, ...]] = [()] * len(listed)
     name = ""
@@ -138,6 +171,12 @@ def _subjects(
         )
         for rubric, prompt, row, noted in zip(listed, given, rows, notes, strict=True)
     ]
+
+
+def _check_prompt(value: object, index: int) -> None:
+    if value is not None and not isinstance(value, str):
+        hint = "messages belong in the rubric's metadata, under the name prompt"
+        raise ConfigError(f"prompts[{index}] is no text but {type(value).__name__}", hint=hint)
 
 
 def _notes_by_rubric(imported: Imported) -> list[tuple[Note, ...]]:

@@ -129,6 +129,11 @@ class Text:
         return tuple(stem(word) for word in kept or plain or self.words)
 
     @cached_property
+    def stems(self) -> frozenset[str]:
+        """The stems of all words, function words and boilerplate included."""
+        return frozenset(stem(word) for word in self.words)
+
+    @cached_property
     def core_set(self) -> frozenset[str]:
         """The content words as a set."""
         return frozenset(self.core)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tests.linting.planted_numbers import DUPLICATES, SIGNS, WEIGHTS
 from tests.linting.planted_second import SECOND
-from tests.linting.planted_words import PROMPTS, REFERENCES, SCALES, VERIFIERS, WORDING
+from tests.linting.planted_words import PROMPTS, REFERENCES, SCALES, SETTINGS, VERIFIERS, WORDING
 from tests.linting.planting import ASKED, Planted, Record, leaf, rar
 
 from rubricate.cli.linting import verifier_fault
@@ -17,7 +17,7 @@ from rubricate.rubrics.linting import Finding, lint
 
 __all__ = ["CLEAN", "PLANTED", "found", "linted"]
 
-PLANTED = (*DUPLICATES, *SIGNS, *WEIGHTS, *REFERENCES, *WORDING, *VERIFIERS, *PROMPTS, *SCALES, *SECOND)
+PLANTED = (*DUPLICATES, *SIGNS, *WEIGHTS, *REFERENCES, *WORDING, *VERIFIERS, *PROMPTS, *SCALES, *SETTINGS, *SECOND)
 
 
 def linted(record: object, format: str = "native") -> list[Finding]:

@@ -176,3 +176,12 @@ SCALES = (
         "Names more than that.",
     ),
 )
+
+SETTINGS = (
+    text("The response names a price.", "L901", metadata={"lint": {"ignore": ["C999"]}}),
+    text("The response names a price.", "L901", metadata={"lint": {"ignore": ["compund"]}}),
+    text("The response names a price.", "L901", metadata={"lint": {"ignored": ["C501"]}}),
+    text("The response names a price.", "L901", metadata={"lint": {"ignore": {"C501": True}}}),
+    Planted("L901", native({"text": "The response names a price."}, lint={"ignore": ["C501, C502"]})),
+    Planted("L901", native({"text": "The response names a price."}, lint={"ignore": [501]})),
+)

@@ -16,7 +16,7 @@ from rubricate.rubrics.formats import parse_rubric
 from rubricate.rubrics.linting import Severity, lint, rules
 
 BY_MODELS = {"D107", "Q702", "Q704"}
-"""Rules that need an embedder or a model; test_models.py plants their faults."""
+"""Rules that need an embedder or a model; test_meaning.py and test_lint.py show what they find."""
 
 RUBRICS = [parse_rubric(record, format=name) for name, record in CLEAN]
 
