@@ -2,24 +2,27 @@
 
 | role | accepted columns | value |
 |---|---|---|
-| prompt | `prompt`, `question`, `instruction`, `query`, `input`, `messages` | text or a list of messages |
+| prompt | `prompt`, `question`, `instruction`, `query`, `input`, `messages`, and the two below | text or messages |
 | system | `system_prompt`, `system` | text put before the prompt as a system turn |
 | response | `response`, `completion`, `output` | text, a message, or a list of messages |
 | responses | `responses`, `completions`, `outputs` | a list of responses to the one prompt: a group |
 | reference | `reference`, `reference_answer` | text, a number, or null |
-| id | `id`, `prompt_id` | text or a whole number |
+| id | `id`, `prompt_id`, `QUESTION_ID` | text or a whole number |
 | finish | `finish`, `finish_reason` | text, such as `stop` or `length` |
 | rubric | `rubric`, `rubrics` | read by `rubricate.rubrics.formats`, not here |
 
 Two columns for one role are an error unless they hold the same, or the caller names the one to take. `instruction`
 with a text in `input` is one prompt of both, as in Alpaca. `messages` that end with the assistant's turns hold the
-response too, where no other column does. A list may come as JSON text, as it does in CSV. An element of
-`responses` may be an object with one of the response columns; its other fields go to `metadata["response"]`. All
-other columns go to the metadata.
+response too, where no other column does. The columns `conversation_history` (AdvancedIF) and `CONVERSATION`
+(MultiChallenge) hold the prompt's turns. A list may come as JSON text, as it does in CSV. Where no column has an
+accepted name, one that has it but for case and blanks around it is taken, as in a spreadsheet: `Prompt`. An
+element of `responses` may be an object with one of the response columns; its other fields go to
+`metadata["response"]`. All other columns go to the metadata.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
@@ -30,14 +33,18 @@ from rubricate.narrow import as_array, as_object
 
 __all__ = ["COLUMNS", "RUBRIC_COLUMNS", "rollouts_from_record"]
 
+_CONVERSATIONS = ("conversation_history", "CONVERSATION")
+_TURNS = ("messages", *_CONVERSATIONS)
+"""Columns that hold turns, as a list or as JSON text of one."""
+
 COLUMNS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "prompt": ("prompt", "question", "instruction", "query", "input", "messages"),
+        "prompt": ("prompt", "question", "instruction", "query", "input", "messages", *_CONVERSATIONS),
         "system": ("system_prompt", "system"),
         "response": ("response", "completion", "output"),
         "responses": ("responses", "completions", "outputs"),
         "reference": ("reference", "reference_answer"),
-        "id": ("id", "prompt_id"),
+        "id": ("id", "prompt_id", "QUESTION_ID"),
         "finish": ("finish", "finish_reason"),
     }
 )
@@ -47,6 +54,8 @@ RUBRIC_COLUMNS = ("rubric", "rubrics")
 """Columns that may hold a rubric. They are no part of a rollout's metadata."""
 
 Text = str | tuple[Turn, ...]
+
+_TURNS_TEXT = re.compile(r'\s*\[\s*\{\s*"(role|content)"\s*:')
 
 
 class _Columns:
@@ -71,13 +80,27 @@ class _Columns:
         taken = set(self._chosen.values())
         names = [name for name in COLUMNS[role] if self.record.get(name) not in (None, "") and name not in taken]
         if not names:
-            return next((name for name in COLUMNS[role] if name in self.record and name not in taken), "")
+            empty = (name for name in COLUMNS[role] if name in self.record and name not in taken)
+            return next(empty, "") or self._spelled_otherwise(role, taken)
         for other in names[1:]:
             if self.record[other] != self.record[names[0]]:
                 message = f"{names[0]!r} and {other!r} could both be the {role}, and they differ"
                 raise FormatError(message, field=other, hint=f"choose: columns={{{role!r}: {names[0]!r}}}")
         self.used.update(names)
         return names[0]
+
+    def _spelled_otherwise(self, role: str, taken: set[str]) -> str:
+        """The column that has an accepted name but for case and surrounding blanks; "" where there is none.
+
+        Raises FormatError where there are several.
+        """
+        accepted = {name.casefold() for name in COLUMNS[role]}
+        known = {name for names in COLUMNS.values() for name in names} | taken
+        found = [name for name in self.record if name.strip().casefold() in accepted and name not in known]
+        for other in found[1:]:
+            message = f"{found[0]!r} and {other!r} could both be the {role}"
+            raise FormatError(message, field=other, hint=f"choose: columns={{{role!r}: {found[0]!r}}}")
+        return found[0] if found else ""
 
     def chose(self, role: str) -> bool:
         """Whether the caller named the column for this role."""
@@ -94,7 +117,8 @@ class _Columns:
 
     def missing(self, roles: Sequence[str]) -> FormatError:
         wanted = " or ".join(name for role in roles for name in COLUMNS[role])
-        return FormatError(f"no {roles[0]}: none of the columns {wanted} is there", hint=self._seen())
+        hint = f"name the one to take: columns={{{roles[0]!r}: NAME}}, or --column {roles[0]}=NAME; {self._seen()}"
+        return FormatError(f"no {roles[0]}: none of the columns {wanted} is there", hint=hint)
 
     def rest(self) -> dict[str, object]:
         return {name: value for name, value in self.record.items() if name not in self.used}
@@ -147,13 +171,26 @@ def _prompt(columns: _Columns) -> tuple[Text, Text | None]:
     name, value = columns.take("prompt")
     if not name:
         raise columns.missing(["prompt"])
-    turns = parse_turns(_listed(value, name) if name == "messages" else value, name)
+    turns = parse_turns(_listed(value, name) if name in _TURNS else _turns_in_text(value), name)
     if not turns or (isinstance(turns, str) and not turns.strip()):
         raise FormatError("the prompt is empty", field=name)
     response: Text | None = None
     if name == "messages" and not isinstance(turns, str):
         turns, response = _split_messages(turns, columns)
     return _with_system(turns, columns), response
+
+
+def _turns_in_text(value: object) -> object:
+    """The messages in a text that is JSON of nothing but them, whatever its column is called; else the value."""
+    if not isinstance(value, str) or _TURNS_TEXT.match(value) is None:
+        return value
+    try:
+        found = as_array(parse_json(value, line=None)) or ()
+    except FormatError:
+        return value
+    messages = [as_object(item) or {} for item in found]
+    whole = all(isinstance(message.get("role"), str) and "content" in message for message in messages)
+    return found if messages and whole else value
 
 
 def _alpaca(columns: _Columns) -> str:

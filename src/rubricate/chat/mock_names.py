@@ -27,9 +27,9 @@ def _echo(request: ChatRequest) -> str:
     return request.messages[-1].content
 
 
-MOCK_NAMES: Mapping[str, Answer | Callable[[ChatRequest], Answer]] = {
-    "yes": "yes",
-    "no": "no",
+MOCK_NAMES: Mapping[str, Answer | Callable[[ChatRequest], Answer] | float] = {
+    "yes": 1.0,
+    "no": 0.0,
     "echo": _echo,
     "empty": "",
     "length": Scripted("cut", finish=Finish.LENGTH),
@@ -38,6 +38,8 @@ MOCK_NAMES: Mapping[str, Answer | Callable[[ChatRequest], Answer]] = {
     "error": ServerError("scripted failure", status=500),
     "hang": Scripted(hang=True),
 }
+
+"""What each answers: a number is P(yes), and such a model also gives the JSON replies that our judges ask for."""
 
 _ERRORS: Mapping[str, Callable[[str], ChatError]] = {
     "server": lambda message: ServerError(message, status=500),
@@ -65,8 +67,8 @@ def load_mock(spec: str, *, failure_rate: float = 0.0, seed: int = 0, latency: f
     """The mock model of that name.
 
     Args:
-        spec: a name of MOCK_NAMES; `p=0.7` for P(yes); or the path of a JSONL script (see read_script), which
-            starts again when it is used up.
+        spec: a name of MOCK_NAMES; `p=0.7` for P(yes), as `yes` is `p=1`; or the path of a JSONL script (see
+            read_script), which starts again when it is used up.
         failure_rate, seed: each call fails with that probability.
         latency: seconds before each answer.
 
@@ -74,10 +76,11 @@ def load_mock(spec: str, *, failure_rate: float = 0.0, seed: int = 0, latency: f
     """
     fail = FailRate(failure_rate, seed) if failure_rate else None
     name = f"mock:{spec}"
-    if spec in MOCK_NAMES:
-        return MockModel(MOCK_NAMES[spec], fail=fail, latency=latency, name=name)
-    if spec.startswith("p="):
-        return MockModel(p_yes=_probability(spec[2:]), fail=fail, latency=latency, name=name)
+    known = _probability(spec[2:]) if spec.startswith("p=") else MOCK_NAMES.get(spec)
+    if isinstance(known, int | float):
+        return MockModel(p_yes=known, replies=True, fail=fail, latency=latency, name=name)
+    if known is not None:
+        return MockModel(known, fail=fail, latency=latency, name=name)
     if spec.endswith(".jsonl") or "/" in spec:
         return MockModel(read_script(spec), fail=fail, latency=latency, repeat=True, name=name)
     names = ", ".join([*MOCK_NAMES, "p=0.7", "/path/script.jsonl"])

@@ -54,10 +54,11 @@ class Backing:
     @property
     def default_mode(self) -> str:
         """How to judge where nobody says: as the bundle does; by log-probability for local models, which reason
-        badly."""
+        badly, and for mock models of one P(yes), which it shows as it is."""
         if self.bundle is not None:
             return self.bundle.kind if self.bundle.kind in MODES else "reasoned"
-        return "logprob" if self.name.startswith("local:") else "reasoned"
+        scripted = self.name.startswith("mock:p=") or self.name in ("mock:yes", "mock:no")
+        return "logprob" if scripted or self.name.startswith("local:") else "reasoned"
 
     @property
     def exact(self) -> bool:

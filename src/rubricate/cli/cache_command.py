@@ -37,13 +37,22 @@ class BareCache(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Give a bare `--cache` an empty value. Arguments after `--` are no options.
 
-        The context's type is another in each version of typer.
+        The context's type is another in each version of typer, and so is that of its errors.
         """
         end = args.index("--") if "--" in args else len(args)
+        taken = ""
         for at, argument in enumerate(args[:end]):
             if argument == "--cache" and (at + 1 >= end or args[at + 1].startswith("-")):
                 args[at] = "--cache="
-        return super().parse_args(ctx, args)
+            elif argument == "--cache":
+                taken = args[at + 1]
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if taken and type(error).__name__ == "MissingParameter":
+                said = f"{taken!r} was read as the file of --cache: put DATA first, or --cache last"
+                vars(error)["message"] = said
+            raise
 
 
 @cache_app.command()

@@ -11,10 +11,17 @@ from rubricate.cli.summary import counted
 from rubricate.errors import ConfigError, FormatError
 from rubricate.rubrics.formats import convert, formats, get_format
 
-__all__ = ["run_convert"]
+__all__ = ["check_format_options", "run_convert"]
 
 SHOWN = 5
 """Notes of a kind that are shown; the rest are counted."""
+
+
+def check_format_options(options: Mapping[str, str]) -> None:
+    """Raises ConfigError for an option that no format has."""
+    known = {name for form in formats() for name in get_format(form).options}
+    for name in options.keys() - known:
+        raise ConfigError(f"no format has an option {name!r}", hint=f"options: {', '.join(sorted(known))}")
 
 
 def run_convert(
@@ -23,9 +30,7 @@ def run_convert(
     """Convert a file and print notes. Raises FormatError and ConfigError as `rubricate.rubrics.formats.convert`."""
     if target.exists() and source.exists() and target.samefile(source):
         raise ConfigError(f"{target} is the file to be read", hint="choose another target")
-    known = {name for form in formats() for name in get_format(form).options}
-    for name in options.keys() - known:
-        raise ConfigError(f"no format has an option {name!r}", hint=f"options: {', '.join(sorted(known))}")
+    check_format_options(options)
     try:
         done = convert(source, target, from_format=read_as, to_format=write_as, lossy=lossy, **options)
     except FormatError as error:

@@ -7,15 +7,18 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
+from rubricate.cli.conversion import check_format_options
 from rubricate.cli.records import row_key
 from rubricate.data.io import RUBRIC_COLUMNS, Row, read_rows, rollouts_from_row
 from rubricate.data.records import Rollout
 from rubricate.errors import FormatError
 from rubricate.narrow import as_array, as_object
 from rubricate.rubrics import Rubric, compose
-from rubricate.rubrics.formats import load_rubric, parse_rubric, rubric_from_row
+from rubricate.rubrics.formats import get_format, load_rubric, parse_rubric, rubric_from_row
 
 __all__ = ["Inputs", "Survey", "Unit"]
+
+IDS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,8 @@ class Survey:
         rows, responses: lines and responses in them.
         code, model: criteria to be decided by code and by a model, over all responses.
         channels: names of all channels, in order of appearance.
+        repeated: the first response whose id an earlier one has: the id and both lines; looked for among the first
+            `IDS` responses, so that memory stays bounded.
     """
 
     rows: int = 0
@@ -49,14 +54,24 @@ class Survey:
     code: int = 0
     model: int = 0
     channels: dict[str, None] = field(default_factory=dict[str, None])
+    repeated: tuple[str, int, int] | None = None
+    _ids: dict[str, int] = field(default_factory=dict[str, int])
 
     def add(self, unit: Unit) -> None:
         """Take a response into account."""
+        self._note_id(unit)
         asked = [criterion for criterion in unit.rubric.criteria if criterion.verifier is None]
         self.responses += 1
         self.code += len(unit.rubric.criteria) - len(asked)
         self.model += len(asked)
         self.channels.update({c.channel: None for c in unit.rubric.criteria if c.channel is not None})
+
+    def _note_id(self, unit: Unit) -> None:
+        if self.repeated is None and len(self._ids) < IDS:
+            first = self._ids.setdefault(unit.rollout.id, unit.line)
+            if first != unit.line:
+                self.repeated = unit.rollout.id, first, unit.line
+                self._ids.clear()
 
 
 class Inputs:
@@ -69,6 +84,8 @@ class Inputs:
             `rubric` or `rubrics` is taken.
         columns: which column plays a role, such as `{"prompt": "question"}`.
         limit: go no further than so many rows.
+        format: format of the rubrics, `auto` to recognise it.
+        options: that format's own.
     """
 
     def __init__(
@@ -79,13 +96,20 @@ class Inputs:
         column: str | None = None,
         columns: Mapping[str, str] | None = None,
         limit: int | None = None,
+        format: str = "auto",
+        options: Mapping[str, str] | None = None,
     ) -> None:
         self.path = path
         self.column = column
         self.rubric_path = rubric
         self.limit = limit
         self._columns = dict(columns or {})
-        self._shared = None if rubric is None else load_rubric(rubric)
+        self._format = format
+        self._options = dict(options or {})
+        if format != "auto":
+            get_format(format)  # refuses a name that is none
+        check_format_options(self._options)
+        self._shared = None if rubric is None else load_rubric(rubric, format=format, **self._options)
 
     @property
     def shared(self) -> Rubric | None:
@@ -124,6 +148,22 @@ class Inputs:
             found.add(unit)
         return found
 
+    def notes(self, found: Survey) -> list[str]:
+        """What looks odd about the data, but is no error."""
+        notes: list[str] = []
+        if self._shared is not None and self.column is None:
+            first = next(read_rows(self.path)).record
+            notes += [
+                f"the column {name} is not read, as --rubric gives every row its rubric "
+                f"(--rubric-column {name} adds it)"
+                for name in RUBRIC_COLUMNS
+                if first.get(name) is not None
+            ]
+        if found.repeated is not None:
+            name, line, again = found.repeated
+            notes.append(f"the id {name!r} is on line {line} and on line {again}: tell their records by `line`")
+        return notes
+
     def _rubric(self, row: Row) -> Rubric:
         own = self._own_rubric(row)
         parts = [part for part in (self._shared, own) if part is not None]
@@ -141,14 +181,24 @@ class Inputs:
 
     def _own_rubric(self, row: Row) -> Rubric | None:
         if self.column is None:
-            return None if self._shared is not None else rubric_from_row(row)
+            if self._shared is not None:
+                return None
+            return rubric_from_row(row, format=self._format, notes=None, **self._options)
         value = row.record.get(self.column)
         if value is None and self.column in row.record:
             raise _without_rubric(row, [self.column])
         if value is None:
             hint = f"columns here: {', '.join(row.record)}"
             raise FormatError("no rubric here", source=row.source, line=row.line, field=self.column, hint=hint)
-        return parse_rubric(value, source=row.source, line=row.line, field=self.column)
+        return parse_rubric(
+            value,
+            format=self._format,
+            source=row.source,
+            line=row.line,
+            field=self.column,
+            notes=None,
+            **self._options,
+        )
 
 
 def _without_rubric(row: Row, columns: Sequence[str]) -> FormatError:

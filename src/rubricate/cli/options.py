@@ -48,6 +48,7 @@ __all__ = [
     "Restart",
     "RubricColumn",
     "RubricFile",
+    "RubricFormat",
     "Seen",
     "Source",
     "Target",
@@ -113,12 +114,16 @@ RubricColumn = Annotated[
         help="Column with each row's rubric; it adds up with --rubric.  [default: rubric, without --rubric]",
     ),
 ]
+RubricFormat = Annotated[
+    str, typer.Option("--from", metavar="FORMAT", help="Format of the rubrics; auto recognises it.")
+]
 Out = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Output, .jsonl or .parquet.  [default: DATA's name + .rewards.jsonl]"),
 ]
 JudgeMode = Annotated[
-    Mode | None, typer.Option(help="How the judge works.  [default: logprob for local:, else reasoned]")
+    Mode | None,
+    typer.Option(help="How the judge works.  [default: logprob for local: and mock:p=X, else reasoned]"),
 ]
 PerCall = Annotated[str, typer.Option(metavar="N", help="Criteria a call in reasoned mode, or 'all'.")]
 Seen = Annotated[View, typer.Option(help="What judges see of a response.")]

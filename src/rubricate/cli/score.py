@@ -48,6 +48,8 @@ class ScoreOptions:
     rubric: Path | None = None
     rubric_column: str | None = None
     columns: Mapping[str, str] | None = None
+    rubric_format: str = "auto"
+    format_options: Mapping[str, str] | None = None
     mode: str | None = None
     criteria_per_call: int | None = 1
     view: str = "final"
@@ -109,12 +111,16 @@ def run_score(options: ScoreOptions) -> int:
         column=options.rubric_column,
         columns=options.columns,
         limit=options.limit,
+        format=options.rubric_format,
+        options=options.format_options,
     )
     _check_targets(options)
     stamp = _stamp(options.data)
     judge = _judge(options, backing, backing.model)
     shared = (inputs.shared, inputs.rubric_path) if inputs.shared and inputs.rubric_path else None
     survey = inputs.survey(check=RubricCheck(judge, aggregation, shared=shared))
+    for note in inputs.notes(survey):
+        print(f"note: {note}", file=sys.stderr)
     if options.dry_run:
         print(table(_estimate(options, inputs, survey, backing)))
         return 0

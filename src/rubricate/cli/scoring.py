@@ -16,15 +16,26 @@ from rubricate.cli.records import journal_record
 from rubricate.data.records import Rollout
 from rubricate.errors import ConfigError
 from rubricate.rubrics import Rubric
-from rubricate.types import FailureCause, FailureKind, Reward, fingerprint
+from rubricate.types import Failure, FailureCause, FailureKind, Reward, fingerprint
 
 __all__ = ["Scored", "Scorer", "score_units", "worth_retrying"]
 
 Scorer = Callable[[Rollout, Rubric], Coroutine[object, object, Reward]]
 """Gives the reward of one response; a judgement that fails is in the reward, not raised."""
 
-REFUSED = 20
-"""The run stops when so many responses in a row, from the first on, got nothing but refused requests."""
+HOPELESS = 20
+"""The run stops when so many responses in a row, from the first on, got nothing but refused requests, or
+nothing but replies that cannot be read."""
+UNREADABLE = frozenset(
+    {
+        FailureKind.UNPARSABLE,
+        FailureKind.INCOMPLETE,
+        FailureKind.AMBIGUOUS,
+        FailureKind.OUT_OF_RANGE,
+        FailureKind.EMPTY,
+        FailureKind.LENGTH,
+    }
+)
 
 
 @dataclass(slots=True)
@@ -75,7 +86,8 @@ async def score_units(
             which answers matters to a recording.
         on_stop: called when the run is cancelled, before the calls in flight are waited for.
 
-    Raises ConfigError when the judge refuses every request from the first on.
+    Raises ConfigError when the judge refuses every request from the first on, or when none of its replies can be
+    read; the journal keeps what there is.
     """
     run = _Run(journal, step, by_model, apart)
     ready: asyncio.Queue[asyncio.Task[Reward]] = asyncio.Queue()
@@ -124,7 +136,7 @@ class _Run:
         self._journal = journal
         self._step = step
         self._by_model = by_model
-        self._refused = 0 if by_model else -1
+        self._refused = self._unread = 0 if by_model else -1
         self._seen: Counter[str] | None = Counter() if apart else None
 
     async def next_work(self, source: Iterator[Unit]) -> _Work | None:
@@ -136,6 +148,7 @@ class _Run:
             if found is None or found[1]:
                 return _Work(unit, key, found[0] if found else None)
             self.scored.places[unit.number] = found[0]
+            self._refused = self._unread = -1  # an earlier run has got on with this judge
             self._step(1, before=True)
             if count % 1000 == 0:
                 await asyncio.sleep(0)  # answers that came meanwhile are read
@@ -151,13 +164,14 @@ class _Run:
 
     def commit(self, work: _Work, reward: Reward) -> None:
         """Put a reward into the journal."""
-        self._check_refusals(reward)
         record = journal_record(work.unit.rollout, work.unit.line, reward)
         again = self._by_model and worth_retrying(reward)
         place = self._journal.append(work.key, record, retry=again, replaces=work.replaces)
         self.scored.to_retry += again
         self.scored.places[work.unit.number] = place
         self._step(1)
+        self._check_refusals(reward)
+        self._check_replies(reward)
 
     def _check_refusals(self, reward: Reward) -> None:
         if self._refused < 0:
@@ -167,8 +181,37 @@ class _Run:
             self._refused = -1  # one good answer: key and model name are right
             return
         self._refused += 1
-        if self._refused == REFUSED:
+        if self._refused == HOPELESS:
             raise ConfigError(
-                f"the judge refused each of the first {REFUSED} responses: {failure.message}",
+                f"the judge refused each of the first {HOPELESS} responses: {failure.message}",
                 hint="check the key, the model's name and the server's address, then run the same command again",
             )
+
+    def _check_replies(self, reward: Reward) -> None:
+        if self._unread < 0:
+            return
+        said = _unreadable(reward)
+        if said is None:
+            self._unread = -1  # it has given a verdict, or failed otherwise
+            return
+        self._unread += 1
+        if self._unread == HOPELESS:
+            raise ConfigError(
+                f"none of the judge's replies on the first {HOPELESS} responses could be read: "
+                f"{said.kind.value}: {' '.join(said.message.split())}",
+                hint="this model does not answer in the form that this mode asks for: try --mode logprob (one word "
+                "of it is enough) or --mode reasoned, another --out or --restart with it, or another model; "
+                "rubricate doctor MODEL says what a model can do",
+            )
+
+
+def _unreadable(reward: Reward) -> Failure | None:
+    """What the first reply was like, where replies that cannot be read are all that the judge gave."""
+    told = (*reward.verdicts, *([reward.overall] if reward.overall else []))
+    failures = [(verdict.judge, verdict.failure) for verdict in told if verdict.failure is not None]
+    if reward.value is not None or not failures:
+        return None
+    judges = {judge for judge, _ in failures}
+    if any(verdict.failure is None and verdict.judge in judges for verdict in told):
+        return None
+    return failures[0][1] if all(failure.kind in UNREADABLE for _, failure in failures) else None
