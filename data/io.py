@@ -162,6 +162,10 @@ def _require_file(path: str | os.PathLike[str]) -> None:
     file, source = FilePath(path), os.fspath(path)
     if file.is_dir():
         raise FormatError("this is a folder, not a file", source=source, hint="name a file in it")
+    if file.is_symlink() and not file.exists():
+        raise FormatError(
+            "this is a link to a file that is not there", source=source, hint=f"it names {file.readlink()}"
+        )
     if not file.exists():
         siblings = [entry.name for entry in file.parent.iterdir()] if file.parent.is_dir() else []
         near = difflib.get_close_matches(file.name, siblings, n=3)

@@ -38,8 +38,9 @@ def parquet_rows(path: FilePath, source: str, *, allow_nonfinite: bool = False) 
     """The rows of a Parquet file, a batch at a time, numbered from 1.
 
     What `write_parquet(exact=True)` wrote comes back as it was: see `Layout`.
-    Dates become ISO texts and whole decimals integers, as JSON has neither. Raises FormatError for a broken file
-    and for values that JSON cannot hold (NaN included, unless allowed), MissingExtraError without pyarrow.
+    Dates become ISO texts, and decimals the numbers that JSON has, where these are the same. Raises FormatError for
+    a broken file and for values that JSON cannot hold (NaN included, unless allowed), MissingExtraError without
+    pyarrow.
     """
     parquet = _pyarrow("pyarrow.parquet")
     arrow = _pyarrow("pyarrow")
@@ -47,6 +48,7 @@ def parquet_rows(path: FilePath, source: str, *, allow_nonfinite: bool = False) 
     try:
         with parquet.ParquetFile(path) as file:
             layout = Layout.read(file.schema_arrow.metadata)
+            _check_names(file.schema_arrow.names, source)
             for batch in file.iter_batches(batch_size=1024):
                 rows: Sequence[object] = batch.to_pylist()
                 for row in rows:
@@ -56,6 +58,12 @@ def parquet_rows(path: FilePath, source: str, *, allow_nonfinite: bool = False) 
     # Broken pages can hold texts that are no UTF-8, and a broken header sizes that no memory has.
     except (arrow.ArrowException, OSError, UnicodeDecodeError, MemoryError) as error:
         raise FormatError(f"not readable as Parquet: {error}", source=source, line=number or None) from None
+
+
+def _check_names(names: Sequence[str], source: str) -> None:
+    twice = [name for index, name in enumerate(names) if name in names[:index]]
+    if twice:
+        raise FormatError("two columns have this name", source=source, field=twice[0], hint="rename one of them")
 
 
 def _plain(value: object) -> object:
@@ -68,6 +76,8 @@ def _plain(value: object) -> object:
         return value.isoformat()
     if isinstance(value, decimal.Decimal) and value.is_finite() and value == value.to_integral_value():
         return int(value)
+    if isinstance(value, decimal.Decimal) and value.is_finite() and decimal.Decimal(repr(float(value))) == value:
+        return float(value)
     return value
 
 
@@ -232,7 +242,7 @@ def csv_rows(lines: Iterator[str], source: str, delimiter: str) -> Iterator[tupl
             if not cells:
                 continue
             if not names:
-                names = _header(cells, source)
+                names = _header(cells, source, delimiter)
                 continue
             if len(cells) != len(names):
                 message = f"the row has {len(cells)} cells, the header has {len(names)}"
@@ -244,11 +254,20 @@ def csv_rows(lines: Iterator[str], source: str, delimiter: str) -> Iterator[tupl
         raise FormatError(f"not valid CSV: {error}", source=source, line=reader.line_num, hint=hint) from None
 
 
-def _header(cells: Sequence[str], source: str) -> list[str]:
+_MARKS = {";": "semicolons", "\t": "tabs", ",": "commas"}
+
+
+def _header(cells: Sequence[str], source: str, delimiter: str) -> list[str]:
     names = [cell.strip() for cell in cells]
+    other = next((mark for mark in _MARKS if mark != delimiter and mark in cells[0]), "")
+    if len(names) == 1 and other:
+        message = f"the cells are separated by {_MARKS[other]}, not {_MARKS[delimiter]}"
+        hint = "save it with commas, or with tabs as .tsv, and numbers as 1.5"
+        raise FormatError(message, source=source, line=1, hint=hint)
     for index, name in enumerate(names):
         if not name:
-            raise FormatError(f"column {index + 1} has no name", source=source, line=1)
+            hint = "name it, or remove it: spreadsheets leave empty columns at the end"
+            raise FormatError(f"column {index + 1} has no name", source=source, line=1, hint=hint)
         if name in names[:index]:
             raise FormatError("two columns have this name", source=source, line=1, field=name)
     return names

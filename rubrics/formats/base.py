@@ -213,8 +213,30 @@ def detect(value: object, place: Place | None = None) -> str:
     if found:
         hint = f"name one: format={found[0]!r}"
         raise place.error(f"this could be any of the formats {', '.join(found)}", hint=hint)
+    meant = _meant(value)
+    if meant:
+        raise place.error(f"{_describe(value)} looks like no known rubric format", hint=f"did you mean {meant}?")
     shapes = "".join(f"\n    {name}: {_REGISTRY[name].shape}" for name in formats())
     raise place.error(f"{_describe(value)} looks like no known rubric format", hint=f"the formats are{shapes}")
+
+
+_NAMES = ("criteria", "criterion", "description", "points", "rubric", "rubrics", "text", "weight")
+
+
+def _meant(value: object) -> str:
+    """The names that fields would need to be a rubric's, "" where no other names help."""
+    fields = as_object(value) or {}
+    near = {name: difflib.get_close_matches(name.strip().lower(), _NAMES, n=3, cutoff=0.6) for name in fields}
+    for choice in range(3):
+        wanted = {name: found[min(choice, len(found) - 1)] for name, found in near.items() if found}
+        renamed = {wanted.get(name, name): part for name, part in fields.items()}
+        if (
+            renamed.keys() != fields.keys()
+            and len(renamed) == len(fields)
+            and (candidates(renamed) or candidates([renamed]))
+        ):
+            return ", ".join(f"{new!r} by {name!r}" for name, new in wanted.items() if new != name)
+    return ""
 
 
 def _describe(value: object) -> str:

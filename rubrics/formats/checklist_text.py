@@ -100,12 +100,12 @@ def _numbered(text: str, place: Place, remarks: list[str]) -> Iterator[Question]
     for index, end in enumerate(_IMPORTANCE.finditer(text)):
         start = _start(text, index, begin, end.start(), place, remarks)
         name = _name(index, text, start.start())
+        body = text[start.end() : end.start()]
+        _check_inner(body, name, place)
         given = _OUT_OF_100.fullmatch(end["inner"])
         if given is None:
             hint = "write it as (importance: 75/100)"
             raise place.error(f"{name} has the importance {end['inner'].strip()!r}", hint=hint)
-        body = text[start.end() : end.start()]
-        _check_inner(body, name, place)
         if _BROKEN.search(body):
             hint = "write it as (importance: 75/100), once, at the end of the item"
             raise place.error(f"{name} has an importance that cannot be read", hint=hint)

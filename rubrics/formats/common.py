@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -162,7 +163,7 @@ def check_weights(
     bad: list[tuple[Place, str]] = []
     for index, (item, place) in enumerate(zip(items, places, strict=True)):
         value = item.get(key, default)
-        problem = "missing" if key not in item and default is None else _weight_problem(value, negative)
+        problem = "none" if key not in item and default is None else _weight_problem(value, negative)
         if problem:
             bad.append((place.at(key), f"{label(item, index)!r} has {problem}"))
         elif isinstance(value, int | float):
@@ -170,8 +171,17 @@ def check_weights(
     if bad:
         kind = "numbers" if negative else "numbers >= 0"
         said = ", ".join(text for _, text in bad)
-        raise bad[0][0].error(f"{key} must be finite {kind}: {said}", hint=_weight_hint(said))
+        near = [name for item in items if key not in item for name in _near_weight(item)]
+        hint = f"did you mean {near[0]}?" if near else _weight_hint(said)
+        raise bad[0][0].error(f"{key} must be finite {kind}: {said}", hint=hint)
     return weights
+
+
+def _near_weight(item: Item) -> list[str]:
+    """What fields of an item without a weight may have been meant to be."""
+    own = ("weight", "points")
+    names = [name for name in item if name not in own]
+    return [f"{near!r} by {name!r}" for name in names for near in difflib.get_close_matches(name.lower(), own, n=1)]
 
 
 def _weight_hint(said: str) -> str:
@@ -302,16 +312,27 @@ def translate(
     `names` maps our field to the source's; `skip` is a leading field that the source does not have.
     """
     issues = error.errors(include_url=False, include_context=False, include_input=False)
+    inner = {issue["loc"][:end] for issue in issues for end in range(len(issue["loc"]))}
+    # A list that lacks its broken entries is no problem of its own.
+    issues = [issue for issue in issues if issue["type"] != "too_short" or issue["loc"] not in inner]
     locations = [_location(issue["loc"], names or {}) for issue in issues]
     places = [place.at(*(parts[1:] if skip and parts[:1] == [skip] else parts)) for parts in locations]
     message = issues[0]["msg"].removeprefix("Value error, ")
     message = message[0].lower() + message[1:]
     if len(issues) > 1:
-        message += f" (and {len(issues) - 1} more problems)"
-    hint = (
-        "YAML reads yes, no, on, off and numbers as such: quote them" if issues[0]["type"] == "string_type" else ""
-    )
+        message += f" (and {len(issues) - 1} more problem{'s' if len(issues) > 2 else ''})"
+    hint = next((_EXAMPLES[part] for part in locations[0] if part in _EXAMPLES), "")
+    if issues[0]["type"] == "string_type":
+        hint = "YAML reads yes, no, on, off and numbers as such: quote them"
     return places[0].error(message, hint=hint)
+
+
+_EXAMPLES: Mapping[str | int, str] = {
+    "scale": 'such as {"type": "numeric", "low": 0, "high": 10}, or {"type": "ordinal", "levels": '
+    '[{"label": "bad", "value": 0}, {"label": "good", "value": 1}]}',
+    "verifier": 'such as {"name": "words", "args": {"max": 20}}',
+}
+"""Right values of the fields that are objects."""
 
 
 def _location(loc: Sequence[str | int], names: Mapping[str, str]) -> list[str | int]:

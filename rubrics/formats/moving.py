@@ -42,13 +42,19 @@ def _marks(source: Format, target: Format) -> tuple[str, ...]:
 
 
 def _unmarked(rubric: Rubric, marks: tuple[str, ...], dropped: dict[str, None]) -> Rubric:
-    """The rubric without the metadata under these marks, whose keys are added to `dropped`."""
+    """The rubric without the metadata under these marks, whose keys are added to `dropped`.
+
+    Nor do criteria keep their ids twice, as formats do in which ids may be missing.
+    """
 
     def kept(metadata: Fields) -> dict[str, dict[str, object]]:
         dropped.update(dict.fromkeys(name for name in metadata if name.startswith(marks)))
         return {"metadata": {name: part for name, part in metadata.items() if not name.startswith(marks)}}
 
-    criteria = tuple(c.model_copy(update=kept(c.metadata)) if c.metadata else c for c in rubric.criteria)
+    criteria = tuple(
+        c.model_copy(update=kept({key: part for key, part in c.metadata.items() if key != "id" or part != c.id}))
+        for c in rubric.criteria
+    )
     groups = tuple(g.model_copy(update=kept(g.metadata)) if g.metadata else g for g in rubric.groups)
     return rubric.model_copy(update={"criteria": criteria, "groups": groups} | kept(rubric.metadata))
 

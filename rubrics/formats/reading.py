@@ -21,6 +21,8 @@ from rubricate.rubrics.rubric import Rubric
 _JSON_START = re.compile(r'\s*(?:\{\s*["}]|\[\s*[\[{"\]])')
 """How the JSON of a rubric begins; other brackets are those of a text."""
 
+_NUMBERED = re.compile(r"\s*1[.)]\s")
+
 __all__ = ["Imported", "load_rubric", "load_rubrics", "parse_at", "parse_rubric", "rubric_from_row"]
 
 
@@ -118,6 +120,8 @@ def _from_text(text: str, place: Place, name: str) -> object:
         if name != "auto" and get_format(name).takes_text:
             return text  # the format says best what is wrong with it
         hint = "give a list of criteria, or JSON text of one; free text has to be split into criteria first"
+        if _NUMBERED.match(text):
+            hint = "end each item with [Hard Rule] or [Principle] (openrubrics), or (importance: 75/100) (rlcf)"
         raise place.error("the text is no JSON", hint=hint)
     try:
         return parse_json(text, line=None, allow_nonfinite=True)
@@ -279,7 +283,7 @@ def _entries(
     if chosen is not None and chosen.gather is not None:
         whole = Place(source, first.line, (), notes, _Finder(lines, values, listed=True), rows=True)
         found = chosen.gather(_objects(values, whole), whole)
-        whole.note("layout", f"the rows are criteria; {len(values)} of them are rubrics: {len(found)}")
+        whole.note("layout", _counted(len(values), len(found)))
         for indices in found:
             own = [values[index] for index in indices]
             place = Place(source, own[0].line, (), notes, _Finder(lines, own, listed=True), rows=True)
@@ -298,6 +302,11 @@ def _entries(
         return
     for value in values:
         yield value.value, Place(source, value.line, (), notes, _Finder(lines, [value])), name
+
+
+def _counted(rows: int, rubrics: int) -> str:
+    one = "1 row is a criterion" if rows == 1 else f"{rows} rows are criteria"
+    return f"{one} of {rubrics} rubric{'' if rubrics == 1 else 's'}"
 
 
 def _row_format(values: Sequence[object], name: str, *, cells: bool) -> Format | None:

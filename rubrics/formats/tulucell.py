@@ -58,7 +58,9 @@ def looks_like_payload(value: object) -> bool:
 
 
 def _names_rubrics(text: str) -> bool:
-    plain = text.replace('\\"', '"')  # JSON text inside JSON text
+    plain = text.replace('\\"', '"').replace(
+        "'", '"'
+    )  # JSON text inside JSON text; Python's own, which is an error
     return '"rubrics"' in plain or '"Answer Critical"' in plain
 
 

@@ -105,7 +105,6 @@ PROMPTS: list[tuple[str, dict[str, object], str, str, object]] = [
     ("openinstruct", RECORDS["openinstruct"][0], "flat", "messages", TURNS),
     ("advancedif", RECORDS["advancedif"][0], "openrubrics", "instruction", ASKED),
     ("advancedif", RECORDS["advancedif"][0], "healthbench", "prompt", TURNS),
-    ("advancedif", RECORDS["advancedif"][0], "flat", "prompt", TURNS),
     ("advancedif", RECORDS["advancedif"][0] | {"conversation_history": LONG}, "rar", "conversation_history", LONG),
     ("multichallenge", RECORDS["multichallenge"][0], "rar", "question", ASKED),
     ("multichallenge", RECORDS["multichallenge"][1], "tail", "prompt", ASKED),
@@ -143,6 +142,14 @@ def test_a_prompt_that_is_no_single_text_stays_where_it_was(tmp_path: Path, turn
     record = RECORDS["healthbench"][0] | {"prompt": turns}
     written = converted(tmp_path, record, "healthbench", "rar")
     assert (written["prompt"], "question" in written) == (turns, False)
+
+
+def test_ids_that_another_format_wrote_do_not_block_the_way_back(tmp_path: Path) -> None:
+    write_jsonl(tmp_path / "a.jsonl", [RECORDS["rbr"][0]])
+    for target in ("healthbench", "tail", "rubrichub"):
+        convert(tmp_path / "a.jsonl", tmp_path / "b.jsonl", to_format=target)
+        convert(tmp_path / "b.jsonl", tmp_path / "c.jsonl", to_format="rbr")
+        assert load_rubric(tmp_path / "c.jsonl").criteria == load_rubric(tmp_path / "a.jsonl").criteria
 
 
 # What a format would change is said

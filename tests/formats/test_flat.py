@@ -137,7 +137,7 @@ def test_a_weight_that_only_some_rows_have_is_an_error(tmp_path: Path) -> None:
     write_jsonl(
         tmp_path / "a.jsonl", [{"rubric_id": "r", "text": "A.", "weight": 2}, {"rubric_id": "r", "text": "B."}]
     )
-    with pytest.raises(FormatError, match="'c2' has missing") as caught:
+    with pytest.raises(FormatError, match="'c2' has none") as caught:
         load_rubrics(tmp_path / "a.jsonl")
     assert caught.value.line == 2
 
