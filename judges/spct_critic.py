@@ -14,7 +14,7 @@ from rubricate.judges.pairwise_base import Asker
 from rubricate.judges.parsing import parse_score
 from rubricate.judges.view import name_of
 from rubricate.prompts import Prompt, load_prompt
-from rubricate.rubrics import Polarity, Rubric
+from rubricate.rubrics import Criterion, Polarity, Rubric
 from rubricate.types import Failure, FailureKind, Judge, Judgement, Usage, fingerprint
 
 __all__ = ["Critic", "Critique", "FunctionCritic", "JudgeCritic", "ModelCritic", "Rating", "weighted_share"]
@@ -168,7 +168,8 @@ def weighted_share(rubric: Rubric, judgement: Judgement) -> float | Failure:
     """The overall verdict's score, or the weighted share of the criteria, in [0, 1].
 
     A penalty counts when it is not met, a criterion that does not apply is left out, and one that failed makes the
-    whole fail. For a reward with a choice of aggregations see `rubricate.rewardmodels`.
+    whole fail. A veto whose verdict is adverse (from 0.5 on a criterion is met) makes it 0, whatever became of the
+    others. For a reward with a choice of aggregations see `rubricate.rewardmodels`.
     """
     overall = judgement.overall
     if overall is not None:
@@ -177,8 +178,11 @@ def weighted_share(rubric: Rubric, judgement: Judgement) -> float | Failure:
         return overall.failure or failure(FailureKind.INCOMPLETE, "the judge gave no overall score")
     if [verdict.criterion_id for verdict in judgement.verdicts] != [criterion.id for criterion in rubric.criteria]:
         return failure(FailureKind.INCOMPLETE, "the judge did not give one verdict a criterion, in order")
+    pairs = list(zip(rubric.criteria, judgement.verdicts, strict=True))
+    if any(criterion.veto and _adverse(criterion, verdict.score) for criterion, verdict in pairs):
+        return 0.0
     total = weight = 0.0
-    for criterion, verdict in zip(rubric.criteria, judgement.verdicts, strict=True):
+    for criterion, verdict in pairs:
         if verdict.failure is not None:
             return verdict.failure
         if verdict.score is not None:
@@ -186,3 +190,7 @@ def weighted_share(rubric: Rubric, judgement: Judgement) -> float | Failure:
             total += criterion.weight * (1.0 - verdict.score if penalty else verdict.score)
             weight += criterion.weight
     return total / weight if weight else failure(FailureKind.INCOMPLETE, "no criterion with a weight applies")
+
+
+def _adverse(criterion: Criterion, score: float | None) -> bool:
+    return score is not None and (score >= 0.5) == (criterion.polarity is Polarity.PENALTY)

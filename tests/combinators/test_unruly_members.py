@@ -14,7 +14,6 @@ from rubricate.data.records import Rollout
 from rubricate.errors import ConfigError
 from rubricate.judges import final_answer
 from rubricate.judges.base import CriteriaJudge
-from rubricate.judges.calibrated import Calibrated
 from rubricate.judges.calibration import fit_calibration
 from rubricate.judges.cascade import Cascade
 from rubricate.judges.jury import Jury
@@ -100,12 +99,11 @@ async def test_who_cancels_a_combinator_cancels_it(seconds: float | None) -> Non
         await task
 
 
-async def test_nan_is_sure_of_nothing() -> None:
-    assert (await judged(Cascade([Says(1.0, math.nan), Says(0.0)], escalate=0.25))).score == 0.0
+def test_nan_is_no_probability() -> None:
+    with pytest.raises(ValueError, match="probability nan is outside"):
+        Verdict("a", 1.0, probability=math.nan)
     labels = [n % 2 == 0 for n in range(60)]
     calibration = fit_calibration("says", [0.6 + 0.3 * label for label in labels], labels)
-    verdict = await judged(Calibrated(Says(1.0, math.nan), calibration))
-    assert verdict.score is None and verdict.failure is not None
     for wrong in (math.nan, -0.1, 1.1):
         with pytest.raises(ConfigError, match="no probability"):
             calibration(wrong)

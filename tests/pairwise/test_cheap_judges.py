@@ -85,6 +85,24 @@ async def test_pointwise_scores_compare_and_rank() -> None:
     assert ranking.ranks == {"poor": 2.0, "good": 1.0}
 
 
+@pytest.mark.parametrize("polarity", [Polarity.REWARD, Polarity.PENALTY])
+async def test_a_vetoed_response_loses_whatever_else_it_is_worth(polarity: Polarity) -> None:
+    rubric = Rubric(
+        criteria=(
+            Criterion(id="three", text="Names three birds.", weight=5),
+            Criterion(id="veto", text="Names an owl.", weight=1, veto=True, polarity=polarity),
+        )
+    )
+
+    def said(response: str, criterion: Criterion) -> bool | Failure:
+        if criterion.id == "veto":
+            return ("owl" in response) == (polarity is Polarity.PENALTY)
+        return "wren" in response
+
+    result = await PointwisePairJudge(ScriptedJudge(said)).compare(GOOD, POOR, rubric)
+    assert (result.winner, result.reason) == ("second", "scores 0.000 and 0.167")
+
+
 async def test_a_failed_score_is_a_failed_comparison() -> None:
     judge = PointwisePairJudge(ScriptedJudge(good_only, failure_rate=1.0))
     result = await judge.compare(GOOD, POOR, RUBRIC)
