@@ -6,37 +6,12 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import pytest
-import typer
 from tests.linting.planting import ASKED, native
-from typer.testing import CliRunner, Result
-
-from rubricate.cli.lint_command import lint
+from tests.linting.running import run
 
 Record = Mapping[str, object]
 BAD = native({"text": "TODO: the dose, 50% of it."}, {"text": "Is the tone warm?"})
 GOOD = native({"text": "The response names a second cause."})
-
-app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-app.command()(lint)
-
-
-@pytest.fixture
-def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
-    """`write("name.jsonl", record, ...)` makes a file in the working folder and gives its name."""
-    monkeypatch.chdir(tmp_path)
-
-    def make(name: str, *records: Record) -> str:
-        text = "".join(json.dumps(record) + "\n" for record in records)
-        (tmp_path / name).write_text(text, encoding="utf-8")
-        return name
-
-    return make
-
-
-def run(*arguments: str) -> Result:
-    """Run the command in this process."""
-    return CliRunner().invoke(app, list(arguments))
 
 
 def test_exit_codes_follow_fail_on(write: Callable[..., str]) -> None:

@@ -11,7 +11,7 @@ import typer
 from rubricate.cli import options as opt
 from rubricate.cli.reporting import reported
 
-__all__ = ["FailOn", "Output", "lint"]
+__all__ = ["FailOn", "Kind", "Output", "lint"]
 
 
 class Output(enum.StrEnum):
@@ -32,9 +32,24 @@ class FailOn(enum.StrEnum):
     NEVER = "never"
 
 
+class Kind(enum.StrEnum):
+    """What a file holds; see `rubricate.data.io.file_kind`."""
+
+    JSONL = "jsonl"
+    JSON = "json"
+    YAML = "yaml"
+    TOML = "toml"
+    CSV = "csv"
+    TSV = "tsv"
+    PARQUET = "parquet"
+    TEXT = "text"
+
+
 Files = Annotated[
     list[Path] | None,
-    typer.Argument(metavar="FILE...", help="Rubrics, or rows with rubrics, in any format and kind of file."),
+    typer.Argument(
+        metavar="FILE...", help="Rubrics, or rows with rubrics, in any format and kind of file; no folders."
+    ),
 ]
 RowColumn = Annotated[
     str | None, typer.Option("--rubric-column", metavar="NAME", help="Column of each row that holds its rubric.")
@@ -43,9 +58,7 @@ PromptColumn = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Column with the prompt.  [default: prompt, question, instruction, …]"),
 ]
-FileKind = Annotated[
-    str | None, typer.Option("--kind", metavar="KIND", help="What the files hold, where the name does not say.")
-]
+FileKind = Annotated[Kind | None, typer.Option("--kind", help="What the files hold, where their names do not say.")]
 Select = Annotated[
     list[str] | None,
     typer.Option(metavar="CODES", help="Run these rules only: codes, beginnings of codes, names; commas between."),
@@ -55,7 +68,11 @@ FailLevel = Annotated[FailOn, typer.Option("--fail-on", help="Exit with 1 for fi
 OutputForm = Annotated[Output, typer.Option("--output", help="How findings are written.")]
 EmbedWith = Annotated[
     str | None,
-    typer.Option("--embedder", metavar="NAME", help="Also find criteria that mean the same, as with wordllama."),
+    typer.Option("--embedder", metavar="NAME", help="Also find criteria that may mean the same: wordllama, …"),
+]
+Similarity = Annotated[
+    float | None,
+    typer.Option(metavar="X", help="Cosine of the embedder from which criteria are reported.  [default: 0.6]"),
 ]
 AskModel = Annotated[
     str | None,
@@ -67,7 +84,8 @@ ListRules = Annotated[bool, typer.Option("--list-rules", help="List all rules, a
 
 def lint(
     files: Files = None,
-    read_as: opt.ReadAs = "auto",
+    read_as: opt.RubricFormat = "auto",
+    option: opt.FormatOptions = None,
     kind: FileKind = None,
     rubric_column: RowColumn = None,
     prompt_column: PromptColumn = None,
@@ -76,6 +94,7 @@ def lint(
     fail_on: FailLevel = FailOn.WARNING,
     output: OutputForm = Output.TEXT,
     embedder: EmbedWith = None,
+    similarity: Similarity = None,
     model: AskModel = None,
     import_: opt.Imports = None,
     explain: Explain = None,
@@ -84,8 +103,8 @@ def lint(
 ) -> None:
     """Say what is wrong with rubrics before anything is spent on them.
 
-    Each finding has a code, a line and a fix. A criterion or rubric with {"lint": {"ignore": ["C501"]}} among its
-    fields is not reported for those rules.
+    Each finding has a code, a line and a fix. A criterion or rubric with {"lint": {"ignore": ["C501"]}} in its
+    metadata is not reported for those rules.
 
     Exit codes: 0 clean, 1 findings from --fail-on on, 2 bad input.
     """
@@ -98,7 +117,8 @@ def lint(
         chosen = linting.LintOptions(
             files=tuple(files or ()),
             read_as=read_as,
-            kind=kind,
+            options=opt.read_format_options(option or ()),
+            kind=kind.value if kind else None,
             rubric_column=rubric_column,
             prompt_column=prompt_column,
             select=linting.codes(select or ()),
@@ -106,6 +126,7 @@ def lint(
             fail_on=None if fail_on is FailOn.NEVER else fail_on.value,
             output=output.value,
             embedder=embedder,
+            similarity=similarity,
             model=model,
             imports=tuple(import_ or ()),
         )
