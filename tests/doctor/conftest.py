@@ -24,6 +24,8 @@ def competent(body: Mapping[str, object]) -> Reply:
     """What a sound judge's model says to each of the probes."""
     if body.get("continue_final_message"):
         return Reply("day are the first two.")
+    if "You are a careful, impartial judge" in prompt_text(body):
+        return Reply('{"verdicts": [{"id": "C1", "reason": "It is.", "verdict": "met"}], "final": {"C1": "met"}}')
     if "response_format" in body:
         return Reply('{"verdict": "met", "sure": true}')
     if body.get("logprobs"):

@@ -203,3 +203,19 @@ def test_costs_are_those_of_the_prompts_that_judges_send() -> None:
     assert whole.prompt_tokens < one.computed_tokens < one.prompt_tokens / 5
     assert costs["logprob", 1].completion_tokens == 10
     assert one.money == pytest.approx(one.prompt_tokens / 1e6)
+
+
+def test_a_mode_that_was_tried_and_failed_is_not_advised() -> None:
+    unread = Finding("judgement", Sign.NO, "no JSON: 'yes' came")
+    advice = advise(report(unread))
+    assert advice.mode == "logprob" and any("reasoned: not possible" in reason for reason in advice.reasons)
+    neither = advise(ModelReport("m", (Finding("answers", Sign.YES), unread)))
+    assert neither.mode is None and "another model" in neither.reasons[0]
+    assert advise(report(Finding("judgement", Sign.YES))).mode == "reasoned"
+    assert advise(report(Finding("judgement", Sign.FAILED))).mode == "reasoned"
+
+
+def test_the_judgement_that_was_tried_is_on_the_screen(run: Run) -> None:
+    assert "judgement    yes" in run("mock:p=0.8").stdout
+    said = run("mock:echo").stdout
+    assert "judgement    no" in said and "take another model" in said and "--mode reasoned" not in said

@@ -8,13 +8,16 @@ from pathlib import Path
 import pytest
 from tests.doctor.conftest import Body, Front, TimedModel, competent, opened, without_counts
 
-from rubricate.chat import ChatRequest, Completion, MockModel, Scripted, connect
+from rubricate.chat import ChatRequest, Completion, Finish, MockModel, Scripted, connect
 from rubricate.chat.base import Capabilities
 from rubricate.chat.probing import PROBES, ModelReport, Sign, probe_bound, probe_model
 from rubricate.chat.testserver import Faults, FaultyServer, Reply
 from rubricate.chat.timing import ManualClock
+from rubricate.cli.doctor_advice import judge_trial
 from rubricate.errors import ConfigError, ContextOverflowError, ServerError
 from rubricate.narrow import as_array, as_object
+
+TRIAL = judge_trial()
 
 
 async def examine(front: Front, *, name: str = "", timeout: float = 20.0) -> ModelReport:
@@ -312,3 +315,43 @@ async def test_what_the_probes_cost() -> None:
 async def test_a_server_without_counts_is_judged_by_time() -> None:
     report = await examine(Front(FaultyServer(competent), edit=without_counts))
     assert report.finding("prefix_cache").details["by"] == "time"
+
+
+def judged(*replies: str) -> MockModel:
+    """A model that answers a judge's requests so, and any other with a word."""
+    lines = [Scripted(text, match="It says four.", times=1) for text in replies]
+    return MockModel([*lines, "ready"], repeat=True)
+
+
+GOOD = '{"verdicts": [{"id": "C1", "reason": "It does.", "verdict": "met"}], "final": {"C1": "met"}}'
+
+
+@pytest.mark.parametrize(
+    ("replies", "sign", "says"),
+    [
+        ((GOOD,), Sign.YES, "a readable verdict came"),
+        ((GOOD.replace("met", "unmet"),), Sign.YES, "'unmet' where 'met' is right"),
+        (("", GOOD), Sign.YES, "a readable verdict came"),  # without the schema
+        (("yes", "yes"), Sign.NO, "'yes' came"),
+        (("", ""), Sign.NO, "empty"),
+    ],
+)
+async def test_a_real_judgement_is_tried(replies: tuple[str, ...], sign: Sign, says: str) -> None:
+    model = judged(*replies)
+    report = await probe_model(model, trial=TRIAL)
+    found = report.finding("judgement")
+    assert found.sign is sign and says in found.text
+    bound = probe_bound(model, TRIAL)
+    assert report.usage.calls <= bound.calls and report.usage.prompt_tokens <= bound.prompt_tokens
+    assert bound.calls == probe_bound(model).calls + 2
+
+
+async def test_a_judgement_that_is_cut_is_no_verdict_on_the_model() -> None:
+    lines = [Scripted("{", match="It says four.", finish=Finish.LENGTH), "ready"]
+    report = await probe_model(MockModel(lines, repeat=True), trial=TRIAL)
+    assert report.finding("judgement").sign is Sign.UNKNOWN
+
+
+async def test_without_a_trial_no_judgement_is_asked_for() -> None:
+    report = await probe_model(judged(GOOD))
+    assert [finding.name for finding in report.findings] == list(PROBES)

@@ -10,12 +10,13 @@ from rubricate.chat.base import Capabilities, ChatModel
 from rubricate.chat.probing_listing import probe_served
 from rubricate.chat.probing_prefix import prefix_bound, probe_prefix
 from rubricate.chat.probing_results import Finding, ModelReport, Sign
-from rubricate.chat.probing_subject import QUESTIONS, REASONING_ROOM, Question, Subject
+from rubricate.chat.probing_subject import QUESTIONS, REASONING_ROOM, Question, Subject, Trial
 from rubricate.chat.probing_tries import (
     AT_ONCE,
     SHORT_CALLS,
     probe_answers,
     probe_concurrency,
+    probe_judgement,
     probe_latency,
     probe_logprobs,
     probe_prefill,
@@ -27,7 +28,7 @@ from rubricate.chat.timing import SYSTEM_CLOCK, Clock, deadline
 from rubricate.errors import ChatError, DeadlineError, RubricateError, ServerError
 from rubricate.types import Usage
 
-__all__ = ["PROBES", "Finding", "ModelReport", "Sign", "probe_bound", "probe_model"]
+__all__ = ["PROBES", "Finding", "ModelReport", "Sign", "Trial", "probe_bound", "probe_model"]
 
 Probe = Callable[[Subject], Awaitable[Finding]]
 
@@ -44,7 +45,7 @@ _PROBES: tuple[tuple[str, Probe], ...] = (
     ("concurrency", probe_concurrency),
 )
 PROBES = tuple(name for name, _ in _PROBES)
-"""Names of the probes, in the order in which they run."""
+"""Names of the probes, in the order in which they run; `judgement` comes last, where there is a trial."""
 
 _LOST_AT_MOST = 2
 """So many probes in a row may get no answer at all before the rest are not tried."""
@@ -57,14 +58,18 @@ _QUESTION = 256  # tokens of each
 _PREFILL_TOKENS = 8
 
 
-def probe_bound(model: ChatModel) -> Usage:
+def probe_bound(model: ChatModel, trial: Trial | None = None) -> Usage:
     """Calls and tokens that `probe_model` uses at most: counted from what it sends, not asked of the model."""
     subject = Subject(model)
     short = SHORT_CALLS + AT_ONCE
     small = short + _WORDY + _FIRST_TOKENS + 1
     words = short * subject.least + _WORDY * REASONING_ROOM + _FIRST_TOKENS + _PREFILL_TOKENS
     prompts = (small - _FIRST_TOKENS) * _SHORT_PROMPT + _FIRST_TOKENS * _QUESTION
-    return Usage(small, prompts, words) + prefix_bound(subject)
+    bound = Usage(small, prompts, words) + prefix_bound(subject)
+    if trial is not None:
+        prompt = _SHORT_PROMPT + len(trial.request.text()) // 2
+        bound += Usage(2, 2 * prompt, 2 * trial.request.max_tokens)  # with the schema and without
+    return bound
 
 
 async def probe_model(
@@ -72,6 +77,7 @@ async def probe_model(
     *,
     prices: tuple[float, float] | None = None,
     questions: tuple[Question, Question] = QUESTIONS,
+    trial: Trial | None = None,
     timeout: float = 60.0,
     clock: Clock = SYSTEM_CLOCK,
     step: Callable[[str], object] | None = None,
@@ -87,17 +93,19 @@ async def probe_model(
         prices: money for a million prompt and completion tokens, for `usage.cost`.
         questions: messages whose right answer is yes, and such whose right answer is no, for the probe of
             log-probabilities; those of the judge that is to be used say most.
+        trial: one real request of the judge that is to be used, and how that judge reads the reply.
         timeout: seconds for each probe.
         clock: what time it is.
         step: told the name of each probe before it runs.
     """
-    subject = Subject(model, prices=prices, questions=questions, clock=clock)
-    bound = probe_bound(model)
+    subject = Subject(model, prices=prices, questions=questions, trial=trial, clock=clock)
+    bound = probe_bound(model, trial)
+    probes = _PROBES if trial is None else (*_PROBES, ("judgement", probe_judgement))
     began = clock.now()
     findings: list[Finding] = []
     silent, stopped = 0, ""
     try:
-        for name, probe in _PROBES:
+        for name, probe in probes:
             if stopped:
                 findings.append(Finding(name, Sign.SKIPPED, stopped))
                 continue

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from rubricate.chat.base import ChatModel, ChatRequest, Completion, Message, TokenLogprob
 from rubricate.chat.limited import Limited, innermost
@@ -11,7 +12,7 @@ from rubricate.chat.limiter import Limiter
 from rubricate.chat.limits import Limits
 from rubricate.chat.timing import SYSTEM_CLOCK, Clock
 
-__all__ = ["QUESTIONS", "REASONING_ROOM", "Question", "Subject", "user"]
+__all__ = ["QUESTIONS", "REASONING_ROOM", "Question", "Subject", "Trial", "user"]
 
 Question = tuple[Message, ...]
 
@@ -24,6 +25,19 @@ ROOM = 64
 """Tokens for a short answer in words."""
 REASONING_ROOM = 512
 """The same for a model that reasons first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One real request of a judge.
+
+    Attributes:
+        request: as the judge sends it first.
+        read: what the judge reads out of an answer's text, in words. Raises ParseError where it can read nothing.
+    """
+
+    request: ChatRequest
+    read: Callable[[str], str]
 
 
 def user(
@@ -53,6 +67,7 @@ class Subject:
         model: the model. Limiters, caches and recorders in front of it are left aside: every probe is sent, once.
         prices: money for a million prompt and completion tokens.
         questions: one whose answer is yes, and one whose answer is no.
+        trial: a request of the judge that is to be used.
         clock: what time it is.
 
     Attributes:
@@ -71,6 +86,7 @@ class Subject:
         *,
         prices: tuple[float, float] | None = None,
         questions: tuple[Question, Question] = QUESTIONS,
+        trial: Trial | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         prompt_price, completion_price = prices or (0.0, 0.0)
@@ -87,6 +103,7 @@ class Subject:
         self.model = Limited(self.raw, self.limiter)
         self.clock = clock
         self.questions = questions
+        self.trial = trial
         self.short: float | None = None
         self.reasons = not self.raw.capabilities.logprobs
         self.continues = False

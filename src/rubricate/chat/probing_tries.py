@@ -13,15 +13,16 @@ from statistics import median
 from rubricate.chat.base import ChatModel, ChatRequest, Completion, Outcome, TokenLogprob
 from rubricate.chat.limited import Limited
 from rubricate.chat.probing_results import Finding, Sign, took
-from rubricate.chat.probing_subject import Question, Subject, user
+from rubricate.chat.probing_subject import Question, Subject, Trial, user
 from rubricate.chat.server import ServerModel
-from rubricate.errors import ChatError, RequestError
+from rubricate.errors import ChatError, ParseError, RequestError
 
 __all__ = [
     "AT_ONCE",
     "SHORT_CALLS",
     "probe_answers",
     "probe_concurrency",
+    "probe_judgement",
     "probe_latency",
     "probe_logprobs",
     "probe_prefill",
@@ -239,6 +240,34 @@ async def _ask_once(model: ChatModel, request: ChatRequest, subject: Subject) ->
         return await Limited(model, subject.limiter).complete(request)
     finally:
         await model.aclose()
+
+
+async def probe_judgement(subject: Subject) -> Finding:
+    """Send one real request of the judge and have the judge read the reply; as a judge does, ask again without the
+    schema where nothing can be read."""
+    trial = subject.trial
+    if trial is None:
+        return Finding("judgement", Sign.SKIPPED, "no judge was given")
+    request = replace(trial.request, json_schema=None, sample=trial.request.sample + 1)
+    if subject.raw.capabilities.json_schema and trial.request.json_schema is not None:
+        first = _judged(await subject.model.complete(trial.request), trial)
+        if first.sign is Sign.YES:
+            return first
+    return _judged(await subject.model.complete(request), trial)
+
+
+def _judged(answer: Completion, trial: Trial) -> Finding:
+    said = " ".join(answer.text.split())[:80]
+    if answer.outcome is Outcome.LENGTH:
+        text = f"the reply was cut at {trial.request.max_tokens} tokens; a judge asks again, with more room"
+        return Finding("judgement", Sign.UNKNOWN, text, {"reply": said})
+    if answer.outcome is not Outcome.OK:
+        return Finding("judgement", Sign.NO, f"no usable reply: {answer.outcome.value}", {"reply": said})
+    try:
+        read = trial.read(answer.text)
+    except ParseError as error:
+        return Finding("judgement", Sign.NO, f"{error.message}: {said!r} came", {"reply": said})
+    return Finding("judgement", Sign.YES, read, {"reply": said})
 
 
 async def probe_repeat(subject: Subject) -> Finding:

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 
 from rubricate.chat import ChatModel, Limits, Message, connect
-from rubricate.chat.probing import Finding, ModelReport, Sign, probe_bound, probe_model
-from rubricate.cli.doctor_advice import Advice, advise, judge_questions, masses, mode_costs
+from rubricate.chat.probing import Finding, ModelReport, Sign, Trial, probe_bound, probe_model
+from rubricate.cli.doctor_advice import Advice, advise, judge_questions, judge_trial, masses, mode_costs
 from rubricate.cli.doctor_machine import cache_facts, gpu_facts, machine_facts, variable_facts
 from rubricate.cli.installed import WEIGHTS, Extra, Install, check_needs, find_install, read_extras
 from rubricate.cli.summary import counted
@@ -84,11 +84,11 @@ def run_doctor(options: DoctorOptions) -> int:
     seen.seconds["extras"] = time.monotonic() - began
     _examine_machine(seen, options)
     if options.as_json:
-        asyncio.run(_probe(models, options, judge_questions(), seen.reports.append))
+        asyncio.run(_probe(models, options, judge_questions(), judge_trial(), seen.reports.append))
         print(json.dumps(_record(seen, options), indent=2))
     else:
         print("\n".join([*_machine_lines(seen), "", "extras", *_extra_lines(seen)]), flush=True)
-        asyncio.run(_probe(models, options, judge_questions(), partial(_tell, seen)))
+        asyncio.run(_probe(models, options, judge_questions(), judge_trial(), partial(_tell, seen)))
         print("\n".join(_last_lines(seen, options)))
     return 1 if lacking or not all(report.answers for report in seen.reports) else 0
 
@@ -119,6 +119,7 @@ async def _probe(
     models: Sequence[tuple[str, ChatModel | MissingExtraError]],
     options: DoctorOptions,
     questions: tuple[tuple[Message, ...], tuple[Message, ...]],
+    reasoned: Trial,
     report: Callable[[ModelReport], object],
 ) -> None:
     """Probe one model after another, and report each when it is done."""
@@ -127,8 +128,13 @@ async def _probe(
             why = Finding("answers", Sign.FAILED, model.message, error=model.message, hint=model.hint)
             report(ModelReport(name, (why,)))
             continue
-        print(f"probing {name}: at most {_bound(probe_bound(model), options.prices)}", file=sys.stderr, flush=True)
-        found = await probe_model(model, prices=options.prices, questions=questions, timeout=options.timeout)
+        # a model in this process takes its time for a reasoned verdict, and is not advised to give any
+        trial = None if model.name.startswith("local:") else reasoned
+        bound = _bound(probe_bound(model, trial), options.prices)
+        print(f"probing {name}: at most {bound}", file=sys.stderr, flush=True)
+        found = await probe_model(
+            model, prices=options.prices, questions=questions, trial=trial, timeout=options.timeout
+        )
         report(replace(found, model=name))
 
 

@@ -8,19 +8,22 @@ from dataclasses import dataclass
 from os.path import commonprefix
 
 from rubricate.chat import Message, MockModel
-from rubricate.chat.probing import ModelReport, Sign
+from rubricate.chat.probing import ModelReport, Sign, Trial
 from rubricate.data.records import Rollout
-from rubricate.errors import RequestError
+from rubricate.errors import ParseError, RequestError
 from rubricate.judges import AnswerMass, answer_mass, build_judge
+from rubricate.judges.reply import question_of, read_reply
 from rubricate.rubrics import Criterion
 
-__all__ = ["Advice", "ModeCost", "advise", "judge_questions", "masses", "mode_costs"]
+__all__ = ["Advice", "ModeCost", "advise", "judge_questions", "judge_trial", "masses", "mode_costs"]
 
 CRITERIA = 10
 MAX_OUTSIDE = 0.5
 """Share of probability outside yes and no from which a log-probability judge gives no verdict."""
 REASON = 80
 """Completion tokens of a reason and its verdict, assumed; a rating of the whole response takes 1.5 times that."""
+_SUM = Rollout("What is two plus two?", "Two plus two is four.")
+_MET = Criterion(id="met", text="It says four.")
 _RESPONSE = (
     "The tide rises and falls because the moon pulls at the near side of the sea more than at the far. " * 12
 )
@@ -77,14 +80,23 @@ def masses(report: ModelReport) -> tuple[AnswerMass, ...]:
 
 def judge_questions() -> tuple[tuple[Message, ...], tuple[Message, ...]]:
     """What our log-probability judge sends for a criterion that is plainly met, and for one that is plainly not."""
-    model = _ask(
-        "logprob",
-        1,
-        Rollout("What is two plus two?", "Two plus two is four."),
-        [Criterion(id="met", text="It says four."), Criterion(id="unmet", text="It names an animal.")],
-    )
+    model = _ask("logprob", 1, _SUM, [_MET, Criterion(id="unmet", text="It names an animal.")])
     met, unmet = (request.messages for request in model.requests)
     return met, unmet
+
+
+def judge_trial() -> Trial:
+    """What our reasoned judge sends for a criterion that is plainly met, and how it reads the reply."""
+    (request,) = _ask("reasoned", 1, _SUM, [_MET]).requests
+
+    def read(reply: str) -> str:
+        answers, failures = read_reply(reply, [question_of(_MET, "C1")])
+        if why := failures.get("C1"):
+            raise ParseError(why.message)
+        raw = answers["C1"].raw
+        return "a readable verdict came" + ("" if raw == "met" else f", but {raw!r} where 'met' is right")
+
+    return Trial(request, read)
 
 
 def _ask(mode: str, per_call: int | None, rollout: Rollout, criteria: Sequence[Criterion]) -> MockModel:
@@ -137,6 +149,12 @@ def advise(report: ModelReport) -> Advice:
     else:
         reasons.append("criteria a call: prefix caching is unknown; 1 is safest for accuracy, 5 for cost")
     local = report.model.startswith("local:")
+    judgement = report.finding("judgement")
+    if judgement.sign is Sign.NO:
+        reasons.append(f"reasoned: not possible as it is: {judgement.text}")
+        if not logprob:
+            return Advice(None, None, False, ("no judge can read its answers: take another model", *reasons))
+        return Advice("logprob", per_call, logprob, tuple(reasons))
     if local and not logprob:
         reasons.append("a small model in this process reasons badly: expect verdicts that fail")
     elif local:
