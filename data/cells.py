@@ -74,7 +74,7 @@ def _opened(column: str, text: str, texts: Collection[str], numbers: Collection[
         return value if isinstance(value, int | float) and not isinstance(value, bool) else Cell(text)
     if column in _TEXTS:
         return text
-    if column == "id" or column.endswith("_id"):
+    if column in ("id", "idx") or column.endswith("_id"):
         value = _scalar(text)
         return value if isinstance(value, int) and not isinstance(value, bool) else Cell(text)
     return Cell(text)

@@ -257,9 +257,13 @@ def csv_rows(lines: Iterator[str], source: str, delimiter: str) -> Iterator[tupl
 _MARKS = {";": "semicolons", "\t": "tabs", ",": "commas"}
 
 
+_OTHERS = {",": ";\t", "\t": ";"}
+"""What may separate the cells instead; the lone column of a TSV file may well have a comma in its name."""
+
+
 def _header(cells: Sequence[str], source: str, delimiter: str) -> list[str]:
     names = [cell.strip() for cell in cells]
-    other = next((mark for mark in _MARKS if mark != delimiter and mark in cells[0]), "")
+    other = next((mark for mark in _OTHERS[delimiter] if mark in cells[0]), "")
     if len(names) == 1 and other:
         message = f"the cells are separated by {_MARKS[other]}, not {_MARKS[delimiter]}"
         hint = "save it with commas, or with tabs as .tsv, and numbers as 1.5"

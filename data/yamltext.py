@@ -19,6 +19,10 @@ from rubricate.narrow import as_object
 __all__ = ["YamlLines", "split_yaml", "yaml_text"]
 
 _TAG = "tag:yaml.org,2002:"
+_NUMBERS = frozenset(_TAG + name for name in ("int", "float"))
+_OLD = re.compile(r"[-+]?(?:0[0-9_]+|[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?)")
+"""Octal numbers such as 010, and numbers to the base of 60 such as 1:30."""
+
 _SCALARS = frozenset(_TAG + name for name in ("null", "bool", "int", "float", "str"))
 
 
@@ -89,6 +93,9 @@ class _Builder:
             return node.value
         if node.tag not in _SCALARS:
             raise self.error(node, path, f"the tag {node.tag} is not allowed", "only plain values are read")
+        if node.tag in _NUMBERS and _OLD.fullmatch(node.value):
+            message = f"{node.value} is another number in YAML 1.1 than in YAML 1.2, or none"
+            raise self.error(node, path, message, "write it in plain digits, or in quotes where it is a text")
         try:
             value = self._construct(node)
         except (yaml.YAMLError, ValueError, KeyError):

@@ -220,7 +220,7 @@ MISTAKES: list[tuple[dict[str, object], str, str]] = [
     (row({}, rubrics_types=["persistent"] * 2), "ground_truth.rubrics_types", "1 types"),
     (row({}, rubrics_types="persistent"), "ground_truth.rubrics_types", "a str"),
     (row({}, rubrics_types=[1]), "ground_truth.rubrics_types[0]", "a type is a text"),
-    (row({}, {}, rubrics=[{"description": "d"}]), f"{INSIDE}[0].weight", "missing"),
+    (row({}, {}, rubrics=[{"description": "d"}]), f"{INSIDE}[0].weight", "none"),
     (row({}, rubrics=[{"weight": 1}]), f"{INSIDE}[0].description", "missing"),
     (ROW | {"ground_truth": "{'query': 'q'}"}, "ground_truth", "no JSON"),
     (ROW | {"ground_truth": '{"rubrics": [}'}, "ground_truth", "column 14"),
@@ -244,7 +244,7 @@ MISTAKES: list[tuple[dict[str, object], str, str]] = [
     (PERSISTENT | {"Valuable": [{"Ingredient": ""}]}, "Valuable[0].Ingredient", "blank"),
     (PERSISTENT | {"Context": [{"Ingredient": "i", "Handle": 3}]}, "Context[0].Handle", "int"),
     (PERSISTENT | {"Answer Critical": "x"}, "Answer Critical", "str"),
-    (BUFFER | {"active_rubrics": [{"description": "d"}]}, "active_rubrics[0].weight", "missing"),
+    (BUFFER | {"active_rubrics": [{"description": "d"}]}, "active_rubrics[0].weight", "none"),
     (BUFFER | {"active_rubrics": [], "persistent_rubrics": []}, "persistent_rubrics", "at least one"),
 ]
 
@@ -291,7 +291,7 @@ def test_a_bare_list_can_be_named() -> None:
     rubric = parse_rubric(ITEMS, format="drtulu")
     assert rubric.ids == ("causes", "surveys", "invented")
     assert dump_rubrics(rubric, "drtulu") == [{"query": "", "rubrics": ITEMS}]
-    with pytest.raises(FormatError, match="missing"):
+    with pytest.raises(FormatError, match="has none"):
         parse_rubric([{"description": "d"}], format="drtulu")
 
 

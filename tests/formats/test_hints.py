@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rubricate.errors import FormatError
-from rubricate.rubrics.formats import load_rubric, load_rubrics, parse_rubric
+from rubricate.rubrics.formats import load_rubric, load_rubrics, parse_rubric, save_rubrics
 
 
 def refused(value: object, **options: str) -> FormatError:
@@ -74,7 +74,7 @@ def test_a_weight_that_is_not_there() -> None:
         ("a.csv", "text;weight\nx;1,5\n", "separated by semicolons, not commas"),
         ("a.csv", "sep=;\ntext;weight\nx;1\n", "separated by semicolons, not commas"),
         ("a.csv", "text\tweight\nx\t1\n", "separated by tabs, not commas"),
-        ("a.tsv", "text,weight\nx,1\n", "separated by commas, not tabs"),
+        ("a.tsv", "text;weight\nx;1\n", "separated by semicolons, not tabs"),
         ("a.csv", "text,weight,,\nx,1,,\n", "column 3 has no name"),
     ],
 )
@@ -97,6 +97,23 @@ def test_decimals_and_repeated_columns_of_parquet(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="two columns have this name") as caught:
         load_rubrics(tmp_path / "b.parquet")
     assert caught.value.field == "text"
+
+
+@pytest.mark.parametrize("number", ["010", "1:30", "-1:30.5", "1_0:00"])
+def test_numbers_that_yaml_reads_in_two_ways(tmp_path: Path, number: str) -> None:
+    (tmp_path / "a.yaml").write_text(f"- text: Is short.\n  weight: {number}\n")
+    with pytest.raises(FormatError, match="is another number in YAML 1.1") as caught:
+        load_rubrics(tmp_path / "a.yaml")
+    assert (caught.value.line, caught.value.field.endswith("weight")) == (2, True)
+    (tmp_path / "a.yaml").write_text(f"- text: '{number}'\n  weight: 10\n- text: b\n  weight: 0.5\n")
+    assert [c.weight for c in load_rubric(tmp_path / "a.yaml").criteria] == [10, 0.5]
+
+
+def test_numbers_in_the_column_idx_stay_numbers_in_csv(tmp_path: Path) -> None:
+    record: dict[str, object] = {"idx": 1, "criteria": "Is it right?"}
+    record |= {f"score{level}_description": "." for level in range(1, 6)}
+    save_rubrics(parse_rubric(record), tmp_path / "a.csv", "prometheus")
+    assert load_rubric(tmp_path / "a.csv").metadata == {"idx": 1}
 
 
 def test_a_link_that_leads_nowhere(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def test_ids_survive_when_they_are_not_made_of_titles() -> None:
             "[0].weight",
             "'u' has -Infinity",
         ),
-        ([{"description": "d"}], "[0].weight", "missing"),
+        ([{"description": "d"}], "[0].weight", "none"),
         (items({}, {"description": " "}), "[1].description", "blank"),
         (items({}, {"description": 5}), "[1].description", "int"),
         ([{"title": "t", "weight": 1}], "[0].description", "missing"),

@@ -127,7 +127,7 @@ def test_the_authors_working_files_are_read_by_name() -> None:
         (items({"weight": -1}), "[0].weight", "negative"),
         (items({"weight": float("nan")}), "[0].weight", "NaN"),
         (items({"weight": None}), "[0].weight", "null"),
-        ([{"criterion": "c"}], "[0].weight", "missing"),
+        ([{"criterion": "c"}], "[0].weight", "none"),
         (items({"criterion": ""}), "[0].criterion", "blank"),
         (items({}, {"criterion": 5}), "[1].criterion", "int"),
         (RECORD | {"rubrics": [*items({}), {"weight": 1}]}, "rubrics[1].criterion", "missing"),
