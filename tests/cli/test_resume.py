@@ -8,6 +8,7 @@ import signal
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from rubricate.cli.scoring import score_units, worth_retrying
 from rubricate.data.records import Rollout
 from rubricate.errors import ConfigError
 from rubricate.rubrics import Criterion, Rubric
-from rubricate.types import Failure, FailureCause, FailureKind, Reward, RewardStatus
+from rubricate.types import Failure, FailureCause, FailureKind, Reward, RewardStatus, Verdict
 
 COUNT, AT_ONCE, ANSWERED = 30, 4, 11
 ROWS = [{"id": f"r{n:02d}", "prompt": "Greet.", "response": f"marker-{n:02d}"} for n in range(COUNT)]
@@ -287,3 +288,42 @@ class _DiedError(Exception):
 
 def _die(*arguments: object) -> None:
     raise _DiedError
+
+
+def unread() -> Reward:
+    why = Failure(FailureKind.UNPARSABLE, FailureCause.INFRASTRUCTURE, "the reply is no JSON", retryable=True)
+    return replace(failed(why.kind, why.cause), verdicts=(Verdict.failed("c", why, judge="j"),))
+
+
+async def test_replies_that_cannot_be_read_end_the_run_unless_one_could_be(tmp_path: Path) -> None:
+    async def never(rollout: Rollout, rubric: Rubric) -> Reward:
+        return unread()
+
+    async def at_first(rollout: Rollout, rubric: Rubric) -> Reward:
+        return Reward(1.0, RewardStatus.OK)
+
+    with Journal(tmp_path / "j", {}) as journal:
+        with pytest.raises(ConfigError, match="first 20 responses could be read: unparsable: the reply is no JSON"):
+            await score_units(units(1000), journal, never, at_once=1)
+    assert len((tmp_path / "j").read_bytes().splitlines()) == 1 + 20  # what was tried is kept
+    with Journal(tmp_path / "k", {}) as journal:
+        await score_units(units(1), journal, at_first, at_once=1)
+    with Journal(tmp_path / "k", {}) as journal:  # what an earlier run scored shows that the judge can
+        scored = await score_units(units(40), journal, never, at_once=4)
+    assert scored.to_retry == 39
+
+
+@pytest.mark.parametrize("judge", ["code", "j"])
+async def test_only_the_verdicts_of_the_judge_that_fails_count(tmp_path: Path, judge: str) -> None:
+    """Checks by code say nothing about a model; another verdict of the model shows that it can be read."""
+
+    async def mixed(rollout: Rollout, rubric: Rubric) -> Reward:
+        given = unread()
+        return replace(given, verdicts=(Verdict("d", 1.0, judge=judge), *given.verdicts))
+
+    with Journal(tmp_path / "j", {}) as journal:
+        if judge == "code":
+            with pytest.raises(ConfigError, match="could be read"):
+                await score_units(units(30), journal, mixed, at_once=1)
+        else:
+            assert (await score_units(units(30), journal, mixed, at_once=1)).to_retry == 30
