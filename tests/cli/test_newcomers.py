@@ -155,3 +155,9 @@ def test_the_help_of_convert_lists_every_format(run: Run) -> None:
     assert set(formats()) <= set(text.replace(",", " ").replace(".", " ").split())
     for kind in (".csv", ".tsv", ".toml", ".txt", ".md"):
         assert kind in text
+
+
+def test_a_small_file_gets_the_same_advice(write: Write, rubric: Path, run: Run) -> None:
+    result = run("score", write("d.jsonl", *ROWS[:2]), "--rubric", rubric, "--judge", "mock:echo", "--quiet")
+    assert result.exit_code == 1
+    assert "no usable verdict" in result.stderr and "hint: this model does not answer in the form" in result.stderr

@@ -13,6 +13,7 @@ from rubricate.cli.inputs import Unit
 from rubricate.cli.journal import Journal
 from rubricate.cli.progress import Step, no_step
 from rubricate.cli.records import journal_record
+from rubricate.cli.summary import UNFIT, UNREADABLE
 from rubricate.data.records import Rollout
 from rubricate.errors import ConfigError
 from rubricate.rubrics import Rubric
@@ -26,16 +27,6 @@ Scorer = Callable[[Rollout, Rubric], Coroutine[object, object, Reward]]
 HOPELESS = 20
 """The run stops when so many responses in a row, from the first on, got nothing but refused requests, or
 nothing but replies that cannot be read."""
-UNREADABLE = frozenset(
-    {
-        FailureKind.UNPARSABLE,
-        FailureKind.INCOMPLETE,
-        FailureKind.AMBIGUOUS,
-        FailureKind.OUT_OF_RANGE,
-        FailureKind.EMPTY,
-        FailureKind.LENGTH,
-    }
-)
 
 
 @dataclass(slots=True)
@@ -199,9 +190,7 @@ class _Run:
             raise ConfigError(
                 f"none of the judge's replies on the first {HOPELESS} responses could be read: "
                 f"{said.kind.value}: {' '.join(said.message.split())}",
-                hint="this model does not answer in the form that this mode asks for: try --mode logprob (one word "
-                "of it is enough) or --mode reasoned, another --out or --restart with it, or another model; "
-                "rubricate doctor MODEL says what a model can do",
+                hint=f"{UNFIT}; with another mode give another --out, or --restart",
             )
 
 

@@ -10,10 +10,26 @@ from dataclasses import dataclass, field
 
 from rubricate.types import Failure, FailureCause, FailureKind, Reward, RewardStatus, Usage
 
-__all__ = ["Mean", "Tally", "counted", "table"]
+__all__ = ["UNFIT", "UNREADABLE", "Mean", "Tally", "counted", "table"]
 
 REASON = 160
 """Characters of a failure's message or hint that are shown."""
+
+UNREADABLE = frozenset(
+    {
+        FailureKind.UNPARSABLE,
+        FailureKind.INCOMPLETE,
+        FailureKind.AMBIGUOUS,
+        FailureKind.OUT_OF_RANGE,
+        FailureKind.EMPTY,
+        FailureKind.LENGTH,
+    }
+)
+"""Failures of replies that came and say nothing a judge can use."""
+UNFIT = (
+    "this model does not answer in the form that this mode asks for: try --mode logprob, which needs one word, "
+    "or --mode reasoned, or another model (rubricate doctor MODEL tries it)"
+)
 
 
 @dataclass(slots=True)
@@ -137,6 +153,8 @@ class Tally:
             lines.append(f"{name}: {_shortened(said)}")
             if hint:
                 lines.append(f"  hint: {_shortened(hint)}")
+            elif not self.scored and name.rpartition(" ")[2] in UNREADABLE:
+                lines.append(f"  hint: {UNFIT}")
         return lines
 
     def _cost(self, seconds: float | None) -> list[tuple[str, str]]:
