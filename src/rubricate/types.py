@@ -165,8 +165,6 @@ class Verdict:
             raise ValueError(f"criterion {self.criterion_id!r}: a score goes with status ok and with no other")
         if self.score is not None and not 0.0 <= self.score <= 1.0:
             raise ValueError(f"criterion {self.criterion_id!r}: score {self.score} is outside [0, 1]")
-        if self.probability is not None and not -1e-6 <= self.probability <= 1.0 + 1e-6:  # sums of shares round
-            raise ValueError(f"criterion {self.criterion_id!r}: probability {self.probability} is outside [0, 1]")
         if (self.status is Status.FAILED) != (self.failure is not None):
             raise ValueError(f"criterion {self.criterion_id!r}: a failure goes with status failed and no other")
 

@@ -14,6 +14,7 @@ from rubricate.data.records import Rollout
 from rubricate.errors import ConfigError
 from rubricate.judges import final_answer
 from rubricate.judges.base import CriteriaJudge
+from rubricate.judges.calibrated import Calibrated
 from rubricate.judges.calibration import fit_calibration
 from rubricate.judges.cascade import Cascade
 from rubricate.judges.jury import Jury
@@ -76,11 +77,8 @@ async def test_every_combinator_answers_by_the_deadline_with_what_it_has() -> No
 
 
 async def test_what_an_inner_jury_has_at_the_deadline_reaches_the_outer_one() -> None:
-    jury: CriteriaJudge = Jury([Says(), Says(), Hangs()])
-    for _ in range(3):
-        jury = Jury([jury, Cascade([Hangs(), Says()]), Says()], quorum=3)
-    for _ in range(10):
-        assert (await judged(jury)).score == 1.0
+    jury = Jury([Jury([Says(), Says(), Hangs()]), Cascade([Hangs(), Says()]), Says()], quorum=3)
+    assert (await judged(jury, 0.5)).score == 1.0
 
 
 async def test_a_member_that_is_cancelled_inside_takes_nobody_with_it() -> None:
@@ -99,11 +97,12 @@ async def test_who_cancels_a_combinator_cancels_it(seconds: float | None) -> Non
         await task
 
 
-def test_nan_is_no_probability() -> None:
-    with pytest.raises(ValueError, match="probability nan is outside"):
-        Verdict("a", 1.0, probability=math.nan)
+async def test_nan_is_sure_of_nothing() -> None:
+    assert (await judged(Cascade([Says(1.0, math.nan), Says(0.0)], escalate=0.25))).score == 0.0
     labels = [n % 2 == 0 for n in range(60)]
     calibration = fit_calibration("says", [0.6 + 0.3 * label for label in labels], labels)
+    verdict = await judged(Calibrated(Says(1.0, math.nan), calibration))
+    assert verdict.score is None and verdict.failure is not None
     for wrong in (math.nan, -0.1, 1.1):
         with pytest.raises(ConfigError, match="no probability"):
             calibration(wrong)
