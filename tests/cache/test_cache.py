@@ -359,6 +359,18 @@ async def test_a_full_disk_is_an_error_and_the_paid_answer_is_not_lost(tmp_path:
         assert (await model.complete(ask(text))).usage == Usage()
 
 
+async def test_clearing_gives_the_space_back(tmp_path: Path) -> None:
+    model = cached(tmp_path, MockModel("yes " * 25_000))
+    for index in range(20):
+        await model.complete(ask(str(index)))
+    model.cache.close()
+    path = model.cache.path
+    size = path.stat().st_size
+    assert clear_cache(path) == 20
+    assert size > 1_000_000
+    assert path.stat().st_size < 100_000
+
+
 async def test_clearing_by_model_and_age(tmp_path: Path) -> None:
     one, two = cached(tmp_path, MockModel("1", name="one")), cached(tmp_path, MockModel("2", name="two"))
     for n in range(3):

@@ -1,4 +1,8 @@
-"""DR Tulu: data rows, the two generators' outputs, the buffer. Shapes as in its repository and training data."""
+"""DR Tulu: data rows, the two generators' outputs, the buffer.
+
+Fields as rlresearch/dr-tulu has them (convert_rar_data.py at 208887e, longform_rubric_rewards.py and
+rubric_utils.py under open_instruct/search_rewards), and code that reads rl-research/dr-tulu-rl-data.
+"""
 
 from __future__ import annotations
 

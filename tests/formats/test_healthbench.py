@@ -1,4 +1,7 @@
-"""HealthBench: signed points, tags, axes as channels."""
+"""HealthBench: signed points, tags, axes as channels.
+
+Fields as openai/simple-evals reads them (healthbench_eval.py, ee3b031).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""open-instruct's rows for its rubric verifier. Shapes as its verifier and its tests have them."""
+"""open-instruct's rows for its rubric verifier.
+
+Fields as RubricVerifier in allenai/open-instruct reads them (open_instruct/ground_truth_utils.py; rubrics/ at
+06b596f and 9bf051e).
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """OpenRubrics' numbered texts.
 
-Columns as public code that loads OpenRubric-v2, and the data notes of RUBRIC-ARROW (`rlhf/README.md`,
-`judge/README.md`), name them.
+Columns as public code that loads OpenRubrics/OpenRubrics and OpenRubric-v2 names them, and the data notes of
+RUBRIC-ARROW (Haoxiang03/RUBRIC-ARROW: `rlhf/README.md`, `judge/README.md`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""PaperBench trees: nothing is lost, repeated ids are told apart and reported, grades are read."""
+"""PaperBench trees: nothing is lost, repeated ids are told apart and reported, grades are read.
+
+Fields as the rubric files of openai/frontier-evals have them.
+"""
 
 from __future__ import annotations
 

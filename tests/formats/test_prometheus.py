@@ -1,4 +1,7 @@
-"""Prometheus: one criterion on a scale of five described scores, in four layouts."""
+"""Prometheus: one criterion on a scale of five described scores, in four layouts.
+
+Fields as the public files of prometheus-eval have them (BiGGen-Bench, Feedback-Collection, judge prompts).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Rubrics as Rewards: polarity from the sign, categories from the prefix."""
+"""Rubrics as Rewards: polarity from the sign, categories from the prefix.
+
+Fields as the cards of ScaleAI/RaR-Medicine and RaR-Science list them; prefixes as in the paper's generation prompt
+(2507.17746).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""RubricHub: rows as its data set and its pipeline have them; texts of our own."""
+"""RubricHub: rows as its data set and its pipeline have them; texts of our own.
+
+Fields as teqkilla/RubricHub writes them (data_synthesis_final at d21dc07 and 40dfd1f) and code that reads
+sojuL/RubricHub_v1 (EnvCommons/RubricHub at 00f711f).
+"""
 
 from __future__ import annotations
 
