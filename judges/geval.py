@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Unpack
@@ -64,6 +65,10 @@ def _scale_of(criterion: Criterion) -> _Scale | Failure:
         numbers = _whole_numbers(scale.low, scale.high)
         return _Scale({str(n): float(n) for n in numbers}) if numbers else _refused(f"{scale.low:g}-{scale.high:g}")
     return _refused("no levels")
+
+
+# A number with what would make another of it: the 4 of "4.5" and of "2/10" is no level, that of "4." is.
+_NUMBER = re.compile(r"\s*(\d+(?:[.,]\d+|/\d*)?)")
 
 
 def _whole_numbers(low: float, high: float) -> range | None:
@@ -139,8 +144,8 @@ class ExpectationJudge(ModelJudge):
     def _request(self, shared: str, values: Mapping[str, object], block: str, digits: int) -> ChatRequest:
         return ChatRequest(
             self.messages(shared, self.prompt.render(block, values)),
-            # a blank may go ahead, and a label that begins another needs the token behind it
-            max_tokens=digits + 1,
+            # a blank may go ahead, and a label that begins another, or a fraction, needs the tokens behind it
+            max_tokens=digits + 2,
             top_logprobs=self.top_logprobs,
             prefill=self.prefill if self.model.capabilities.prefill else "",
         )
@@ -176,6 +181,9 @@ class ExpectationJudge(ModelJudge):
             return failure(FailureKind.CONTENT_FILTER, "the server's content filter withheld the answer")
         if not answer.logprobs:
             return failure(FailureKind.NO_LOGPROBS, f"{self.model.name} returned no log-probabilities")
+        number = _NUMBER.match(answer.text)
+        if number and all(label.isdecimal() for label in values) and number[1] not in values:
+            return failure(FailureKind.LOW_MASS, f"the model says {answer.text[:40]!r}, which is no level")
         tokens = plain_tokens(answer.logprobs, answer.text)
         mass = label_mass(tokens, values, ended=answer.finish is Finish.STOP)
         expected = mass.expected(values)

@@ -49,7 +49,22 @@ async def test_ten_of_two_tokens() -> None:
     model = MockModel(answer)
     (verdict,) = (await ExpectationJudge(model).judge(ROLLOUT, rubric(TEN))).verdicts
     assert verdict.raw == pytest.approx(0.3 * 10 + 0.3 * 1 + 0.4 * 9)
-    assert model.requests[0].max_tokens == 3 and model.requests[0].top_logprobs == 20
+    assert model.requests[0].max_tokens == 4 and model.requests[0].top_logprobs == 20
+
+
+@pytest.mark.parametrize("pieces", [("1", "0"), ("4", ".", "5"), ("2", "/", "10"), (" ", "3", "7")])
+async def test_a_number_that_goes_on_is_no_level(pieces: tuple[str, ...]) -> None:
+    model = MockModel(tokens(*(((piece, 1.0),) for piece in pieces)))
+    judgement = await ExpectationJudge(model).judge(ROLLOUT, rubric(NumericScale(low=1, high=5, integer=True)))
+    (verdict,) = judgement.verdicts
+    assert verdict.score is None
+    assert verdict.failure is not None and verdict.failure.kind is FailureKind.LOW_MASS
+
+
+async def test_a_full_stop_behind_a_level_is_none_of_it() -> None:
+    model = MockModel(tokens((("4", 1.0),), ((".", 1.0),)))
+    judgement = await ExpectationJudge(model).judge(ROLLOUT, rubric(NumericScale(low=1, high=5, integer=True)))
+    assert judgement.verdicts[0].raw == 4.0
 
 
 async def test_levels_with_names_go_by_letters_and_have_their_values() -> None:
