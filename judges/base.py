@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
-from rubricate.chat.base import ChatModel, Message
+from rubricate.chat.base import ChatModel, Completion, Finish, Message, TokenLogprob
 from rubricate.data.records import Rollout
 from rubricate.errors import (
     AnswerError,
@@ -64,6 +64,15 @@ def failure(kind: FailureKind, message: str, *, retryable: bool = False) -> Fail
     """A failure with the cause that goes with its kind."""
     cause = FailureCause.RESPONSE if kind in RESPONSE_KINDS else FailureCause.INFRASTRUCTURE
     return Failure(kind, cause, message, retryable)
+
+
+def answer_tokens(answer: Completion, model: str) -> tuple[TokenLogprob, ...] | Failure:
+    """The tokens of an answer with their log-probabilities, at least one; or why they must not be read."""
+    if answer.refusal:
+        return failure(FailureKind.REFUSAL, f"the model refused: {answer.refusal[:200]}")
+    if answer.finish is Finish.CONTENT_FILTER:
+        return failure(FailureKind.CONTENT_FILTER, "the server's content filter withheld the answer")
+    return answer.logprobs or failure(FailureKind.NO_LOGPROBS, f"{model} returned no log-probabilities")
 
 
 class CriteriaJudge(abc.ABC):

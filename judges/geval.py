@@ -10,7 +10,7 @@ from typing import Unpack
 from rubricate.chat.base import ChatModel, ChatRequest, Completion, Finish
 from rubricate.data.records import Rollout
 from rubricate.errors import ChatError, ConfigError, RubricateError
-from rubricate.judges.base import ModelJudge, Shown, failure, failure_of
+from rubricate.judges.base import ModelJudge, Shown, answer_tokens, failure, failure_of
 from rubricate.judges.holistic import OVERALL, refuse_vetoes, shown_criterion
 from rubricate.judges.mass import label_mass, plain_tokens
 from rubricate.prompts import Prompt, load_prompt
@@ -175,16 +175,13 @@ class ExpectationJudge(ModelJudge):
     def _expected(self, answer: Completion | ChatError, values: Mapping[str, float]) -> float | Failure:
         if isinstance(answer, ChatError):
             return failure_of(answer)
-        if answer.refusal:
-            return failure(FailureKind.REFUSAL, f"the model refused: {answer.refusal[:200]}")
-        if answer.finish is Finish.CONTENT_FILTER:
-            return failure(FailureKind.CONTENT_FILTER, "the server's content filter withheld the answer")
-        if not answer.logprobs:
-            return failure(FailureKind.NO_LOGPROBS, f"{self.model.name} returned no log-probabilities")
+        tokens = answer_tokens(answer, self.model.name)
+        if isinstance(tokens, Failure):
+            return tokens
         number = _NUMBER.match(answer.text)
         if number and all(label.isdecimal() for label in values) and number[1] not in values:
             return failure(FailureKind.LOW_MASS, f"the model says {answer.text[:40]!r}, which is no level")
-        tokens = plain_tokens(answer.logprobs, answer.text)
+        tokens = plain_tokens(tokens, answer.text)
         mass = label_mass(tokens, values, ended=answer.finish is Finish.STOP)
         expected = mass.expected(values)
         if expected is None or mass.outside > self.max_outside:

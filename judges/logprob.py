@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Unpack
 
-from rubricate.chat.base import ChatModel, ChatRequest, Completion, Finish, TokenLogprob
+from rubricate.chat.base import ChatModel, ChatRequest, Completion, TokenLogprob
 from rubricate.data.records import Rollout
 from rubricate.errors import ChatError, RubricateError
-from rubricate.judges.base import ModelJudge, Shown, failure, failure_of
+from rubricate.judges.base import ModelJudge, Shown, answer_tokens, failure, failure_of
 from rubricate.judges.fewshot import Example, Examples, Prefix, Shots, yes_or_no
 from rubricate.prompts import Prompt, load_prompt
 from rubricate.rubrics import BinaryScale, Criterion
@@ -166,16 +166,13 @@ class LogprobJudge(ModelJudge):
     def _read(self, answer: Completion | ChatError) -> float | Failure:
         if isinstance(answer, ChatError):
             return failure_of(answer)
-        if answer.refusal:
-            return failure(FailureKind.REFUSAL, f"the model refused: {answer.refusal[:200]}")
-        if answer.finish is Finish.CONTENT_FILTER:
-            return failure(FailureKind.CONTENT_FILTER, "the server's content filter withheld the answer")
-        if not answer.logprobs:
-            return failure(FailureKind.NO_LOGPROBS, f"{self.model.name} returned no log-probabilities")
-        mass = answer_mass(answer.logprobs[0])
+        tokens = answer_tokens(answer, self.model.name)
+        if isinstance(tokens, Failure):
+            return tokens
+        mass = answer_mass(tokens[0])
         probability = mass.p_yes
         if probability is None or mass.outside > self.max_outside:
-            said = answer.logprobs[0].token
+            said = tokens[0].token
             return failure(
                 FailureKind.LOW_MASS,
                 f"{mass.outside:.1%} of the probability lies outside yes and no (limit {self.max_outside:.0%}); "

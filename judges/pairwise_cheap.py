@@ -11,7 +11,7 @@ from rubricate.chat.base import ChatModel, ChatRequest, Completion, TokenLogprob
 from rubricate.comparisons import Comparison, Order, Preferred, Vote
 from rubricate.data.records import Rollout
 from rubricate.errors import ChatError, ConfigError, RubricateError
-from rubricate.judges.base import Shown, failure, failure_of
+from rubricate.judges.base import Shown, answer_tokens, failure, failure_of
 from rubricate.judges.pairwise import PairJudge
 from rubricate.judges.pairwise_base import GroupModelJudge, SharedMaterial
 from rubricate.judges.spct_critic import weighted_share
@@ -132,11 +132,10 @@ class LogprobPairJudge(GroupModelJudge, PairJudge):
     def _read(self, reply: Completion | ChatError) -> float | Failure:
         if isinstance(reply, ChatError):
             return failure_of(reply)
-        if reply.refusal:
-            return failure(FailureKind.REFUSAL, f"the model refused: {reply.refusal[:200]}")
-        if not reply.logprobs:
-            return failure(FailureKind.NO_LOGPROBS, f"{self.model.name} returned no log-probabilities")
-        return letter_probability(reply.logprobs[0], self.max_outside)
+        tokens = answer_tokens(reply, self.model.name)
+        if isinstance(tokens, Failure):
+            return tokens
+        return letter_probability(tokens[0], self.max_outside)
 
     def _winner(self, probability: float) -> Preferred:
         if abs(probability - 0.5) <= self.margin:

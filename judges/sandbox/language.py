@@ -275,6 +275,10 @@ def _change(sign: str, value: object, by: object) -> object:
 
 
 def _pass_on() -> None:
-    error = sys.exc_info()[1]
-    if isinstance(error, _PASSED_ON):
-        raise error
+    # An error raised out of `finally`, or of a handler's own expression, has what it took the place of as context.
+    error, seen = sys.exc_info()[1], set[int]()
+    while error is not None and id(error) not in seen:
+        if isinstance(error, _PASSED_ON):
+            raise error
+        seen.add(id(error))
+        error = error.__context__

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import pytest
 from comparing import side_of
 from judging import one_token
 
-from rubricate.chat import ChatRequest, Completion, MockModel
+from rubricate.chat import ChatRequest, Completion, Finish, MockModel
 from rubricate.data.records import Rollout
 from rubricate.errors import ConfigError
 from rubricate.judges import HolisticJudge, ScriptedJudge
@@ -65,6 +66,9 @@ async def test_mass_on_neither_letter_is_a_failure() -> None:
     result = await LogprobPairJudge(model).compare(GOOD, POOR)
     assert result.failure is not None and result.failure.kind is FailureKind.LOW_MASS
     assert result.probability is None
+    filtered = replace(one_token(("A", 1.0)), finish=Finish.CONTENT_FILTER)
+    withheld = await LogprobPairJudge(MockModel(filtered)).compare(GOOD, POOR)
+    assert withheld.failure is not None and withheld.failure.kind is FailureKind.CONTENT_FILTER
     silent = await LogprobPairJudge(MockModel(Completion("A"))).compare(GOOD, POOR)
     assert silent.failure is not None and silent.failure.kind is FailureKind.NO_LOGPROBS
 

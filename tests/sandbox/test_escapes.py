@@ -136,6 +136,30 @@ SWALLOWING = [
         (ERROR,),
         "nobody",
     ),
+    Attempt(
+        "another error out of finally",
+        "try:\n    try:\n        'a' * 10 ** 11\n    finally:\n        raise ValueError\n"
+        "except ValueError:\n    return True",
+        (MEMORY,),
+    ),
+    Attempt(
+        "another error, from nothing",
+        "try:\n    try:\n        'a' * 10 ** 11\n    finally:\n        raise ValueError from None\n"
+        "except ValueError:\n    return True",
+        (MEMORY,),
+    ),
+    Attempt(
+        "another error out of a handler's expression",
+        "def f():\n    f()\ntry:\n    try:\n        f()\n    except (1 / 0):\n        pass\n"
+        "except ZeroDivisionError:\n    return True",
+        (ERROR,),
+    ),
+    Attempt(
+        "another error out of a generator's finally",
+        "def g():\n    try:\n        yield 'a' * 10 ** 11\n    finally:\n        1 / 0\n"
+        "try:\n    return list(g()) == []\nexcept ZeroDivisionError:\n    return True",
+        (MEMORY,),
+    ),
     Attempt("context manager", "with text:\n    import os\nreturn False", says="With"),
 ]
 
