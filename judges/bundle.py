@@ -3,56 +3,61 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
-from urllib.parse import quote
 
 from rubricate.chat import connect
 from rubricate.chat.base import ChatModel
-from rubricate.chat.limited import innermost
 from rubricate.chat.limiter import Limiter
 from rubricate.chat.limits import Limits
-from rubricate.chat.local import LocalModel
-from rubricate.chat.local_host import resolved_dtype
-from rubricate.chat.local_source import resolve
 from rubricate.data.io import write_text
 from rubricate.errors import ConfigError, FormatError
+from rubricate.judges.arrow import ArrowJudge
 from rubricate.judges.base import CriteriaJudge, ModelJudge
 from rubricate.judges.bundle_files import MANIFEST, find_bundle, new_folder, read_manifest, write_manifest
+from rubricate.judges.bundle_model import connection, is_moved, save_model
 from rubricate.judges.calibrated import Calibrated
 from rubricate.judges.calibration import Calibration
 from rubricate.judges.code import VerifierJudge
 from rubricate.judges.criterion import CriterionJudge
+from rubricate.judges.decisions import DecisionsJudge
 from rubricate.judges.fewshot import Examples
+from rubricate.judges.geval import ExpectationJudge, HolisticExpectationJudge
 from rubricate.judges.holistic import HolisticJudge, LikertJudge
-from rubricate.judges.logprob import NO, YES, LogprobJudge
+from rubricate.judges.logprob import LogprobJudge
 from rubricate.judges.rating import RatingJudge
 from rubricate.judges.router import Router, anything, has_verifier
+from rubricate.judges.slots import SlotsJudge
 from rubricate.judges.view import final_answer, trajectory
 from rubricate.narrow import as_number, as_object
 from rubricate.prompts import Prompt
+from rubricate.types import fingerprint
 from rubricate.version import __version__
 
 __all__ = ["Bundle", "load_judge", "read_bundle", "save_bundle"]
 
 _SHOWN = ("show_reference", "run_key", "max_chars")
 _SAMPLING = ("max_tokens", "temperature", "seed", "sample")
+_MASS = ("max_outside", "top_logprobs")
 _KINDS: Mapping[str, tuple[type[ModelJudge], tuple[str, ...]]] = {
     "criterion": (
         CriterionJudge,
         (*_SAMPLING, "criteria_per_call", "max_attempts", "tokens_per_criterion", "json_schema", "closing_list"),
     ),
-    "logprob": (LogprobJudge, ("max_outside", "top_logprobs", "prefill")),
+    "logprob": (LogprobJudge, (*_MASS, "prefill", "yes", "no")),
+    "slots": (SlotsJudge, (*_MASS, "questions_per_call", "filler")),
+    "arrow": (ArrowJudge, (*_MASS, *_SAMPLING, "text_verdicts", "max_attempts", "tokens_per_criterion")),
+    "expectation": (ExpectationJudge, (*_MASS, "prefill")),
+    "holistic_expectation": (HolisticExpectationJudge, (*_MASS, "prefill", "low", "high", "with_rubric")),
+    "decisions": (DecisionsJudge, ("max_outside", "questions_per_call", "sample")),
     "rating": (RatingJudge, (*_SAMPLING, "top_p")),
     "holistic": (HolisticJudge, (*_SAMPLING, "max_attempts")),
     "likert": (LikertJudge, (*_SAMPLING, "max_attempts")),
 }
 _VIEWS = {"final": final_answer, "trajectory": trajectory}
 _PROMPT, _EXAMPLES, _CALIBRATION = "prompt.jinja2", "examples.jsonl", "calibration.json"
-_ADAPTER, _WEIGHTS = "adapter", "weights"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,8 @@ class Bundle:
 
     Attributes:
         path: the folder, absolute.
-        kind: `criterion`, `logprob`, `rating`, `holistic` or `likert`.
+        kind: `criterion`, `logprob`, `slots`, `arrow`, `rating`, `holistic`, `likert`, `expectation`,
+            `holistic_expectation` or `decisions`.
         model: name of its model as `connect` takes it; weights and adapter that lie in the folder come on top.
         fields: the whole manifest.
     """
@@ -74,51 +80,70 @@ class Bundle:
     def connect(
         self,
         *,
+        backend: str | None = None,
+        options: Mapping[str, object] | None = None,
+        api_key: str | None = None,
         limits: Limits | None = None,
         limiter: Limiter | None = None,
         cache: str | os.PathLike[str] | None = None,
         record: str | os.PathLike[str] | None = None,
     ) -> ChatModel:
-        """The judge's model. Nothing is loaded before its first call. Arguments and errors as in `connect`."""
-        model = _object(self.fields, "model", self.path)
-        name, weights = self.model, model.get("weights")
-        options = {key: str(value) for key, value in (as_object(model.get("options")) or {}).items()}
-        if isinstance(weights, str):
-            if Path(weights).parts[:1] != (_WEIGHTS,) or ".." in Path(weights).parts:
-                raise self._wrong("expected a path in this bundle", "model.weights")
-            name = f"local:{self.path / weights}"
-        if model.get("adapter"):
-            options["adapter"] = str(self.path / _ADAPTER)
-        query = "&".join(f"{key}={quote(value, safe='/')}" for key, value in options.items())
+        """The judge's model. Nothing is loaded before its first call.
+
+        Args:
+            backend: `local` or `vllm`, to run a model that was saved with one of them on the other: the same
+                weights, adapter and dtype (`options` may change that). Answers of the two differ a little.
+            options: options of the back end that fit the model to this machine, such as `{"gpu_memory": 0.5}`.
+            api_key, limits, limiter, cache, record: as in `connect`.
+
+        Raises what `connect` raises, and ConfigError for a model that cannot run on that back end.
+        """
+        name, saved = connection(self.path, _object(self.fields, "model", self.path), backend)
         return connect(
-            f"{name}?{query}" if query else name,
+            name,
+            api_key=api_key,
             limits=limits,
             limiter=limiter,
             cache=None if cache is None else Path(cache),
             record=None if record is None else Path(record),
+            **{**saved, **(options or {})},
         )
 
     def judge(
-        self, model: ChatModel | None = None, *, run_key: str | None = None, verifiers: bool = False
+        self,
+        model: ChatModel | None = None,
+        *,
+        backend: str | None = None,
+        run_key: str | None = None,
+        verifiers: bool = False,
     ) -> CriteriaJudge:
         """The judge.
 
+        On another back end than it was saved with, it is another judge to the fingerprint, which is why the reward
+        tells them apart. Its calibration is used there all the same, though it was fitted on the first one, and
+        every reason that names it says so; fit one for this back end where its probabilities must be exact.
+
         Args:
-            model: its model, where it is connected already (behind a cache, say): the same one, to the fingerprint.
+            model: its model, where it is connected already (behind a cache, say): the same one, to the fingerprint,
+                or the same files on another back end.
+            backend: where no model is given, the back end to connect it on, as in `connect`.
             run_key: fence untrusted texts with another key than the saved one.
             verifiers: criteria with a verifier go to code, as with `build_judge`.
 
         Raises ConfigError where the judge is not what was saved: its model is another, or this version of rubricate
         makes another judge of the same options.
         """
-        made = self._made(model or self.connect())
+        if model is not None and backend is not None:
+            raise ConfigError("give a model or a back end, not both", hint="connect the model with that back end")
+        made = self._made(model or self.connect(backend=backend))
         self._check(made)
         judge: CriteriaJudge = made
         calibration = self.fields.get("calibration")
         if calibration is not None:
             if calibration != _CALIBRATION:
                 raise self._wrong(f"expected {_CALIBRATION}", "calibration")
-            judge = Calibrated(made, Calibration.load(self.path / _CALIBRATION))
+            fitted_for = fingerprint(_object(self.fields, "identity", self.path))
+            judge = Calibrated(made, Calibration.load(self.path / _CALIBRATION), fitted_for=fitted_for)
         if run_key is not None:
             made.run_key = run_key
         if not verifiers:
@@ -134,8 +159,6 @@ class Bundle:
         view = self.fields.get("view")
         if not isinstance(view, str) or view not in _VIEWS:
             raise self._wrong(f"expected one of {', '.join(_VIEWS)}", "view")
-        if "labels" in self.fields and self.fields["labels"] != _labels():
-            raise self._wrong("this version reads other label tokens", "labels")
         source = (self.path / _PROMPT).read_text(encoding="utf-8")
         options["prompt"] = Prompt(str(_object(self.fields, "prompt", self.path).get("name")), source)
         shots = as_object(self.fields.get("examples"))
@@ -158,6 +181,8 @@ class Bundle:
         if not other:
             return
         if other == ["model"]:
+            if is_moved(judge.model, _object(self.fields, "model", self.path)):
+                return
             raise ConfigError(
                 f"the model {judge.model.name} is not the one that the judge {self.path.name} was saved with",
                 hint="its weights, adapter, dtype or address changed: save the judge anew, and fit its calibration",
@@ -195,11 +220,12 @@ def load_judge(
     place: str | os.PathLike[str],
     *,
     model: ChatModel | None = None,
+    backend: str | None = None,
     run_key: str | None = None,
     verifiers: bool = False,
 ) -> CriteriaJudge:
     """The judge of a bundle, by its path or name. Arguments, errors: those of `read_bundle` and `Bundle.judge`."""
-    return read_bundle(place).judge(model, run_key=run_key, verifiers=verifiers)
+    return read_bundle(place).judge(model, backend=backend, run_key=run_key, verifiers=verifiers)
 
 
 def save_bundle(
@@ -210,15 +236,17 @@ def save_bundle(
     weights: bool = False,
     overwrite: bool = False,
 ) -> Bundle:
-    """Save a judge as one folder: template, examples, calibration, label tokens, view, layout, options, the name of
-    its model, the adapter of a local one, and fingerprints of all. The folder appears whole or not at all.
+    """Save a judge as one folder: template, examples, calibration, view, layout, options, label words among them,
+    the name of its model, the adapter of a `local:` or `vllm:` one, and fingerprints of all. The folder appears
+    whole or not at all.
 
     Args:
-        judge: a CriterionJudge, LogprobJudge, RatingJudge, HolisticJudge or LikertJudge, or Calibrated around one.
+        judge: a judge of one of the kinds that `Bundle` lists, or Calibrated around one.
         folder: where; its last part is the bundle's name.
         model: the name by which `connect` gives the same model, where its own does not (a local model with a name
             of your own, options of a server).
-        weights: copy a local model's weights into the folder, too. Without, they are found by the model's name.
+        weights: copy the weights of a `local:` or `vllm:` model into the folder, too. Without, they are found by
+            the model's name.
         overwrite: a bundle may be there already.
 
     Raises ConfigError for another kind of judge, a view of one's own, a model that cannot be had again by its name,
@@ -234,12 +262,16 @@ def save_bundle(
     view = next((name for name, function in _VIEWS.items() if function is inner.view), None)
     if view is None:
         raise ConfigError("a judge with a view of one's own cannot be saved", hint=f"use {' or '.join(_VIEWS)}")
+    if isinstance(judge, Calibrated) and judge.calibration.judge != inner.fingerprint:
+        raise ConfigError(
+            f"the calibration of {judge.name} was fitted on another back end", hint="fit one for this judge"
+        )
     place = Path(folder)
     with new_folder(place, overwrite=overwrite) as part:
         fields: dict[str, object] = {
             "rubricate": __version__,
             "kind": kind,
-            "model": _save_model(inner.model, model, part, weights=weights),
+            "model": save_model(inner.model, model, part, weights=weights),
             "prompt": {"name": inner.prompt.name, "file": _PROMPT},
             "view": view,
             "layout": inner.layout,
@@ -247,8 +279,6 @@ def save_bundle(
             "identity": inner.identity(),
         }
         write_text(part / _PROMPT, inner.prompt.source)
-        if isinstance(inner, LogprobJudge):
-            fields["labels"] = _labels()
         if isinstance(inner, CriterionJudge | LogprobJudge) and inner.examples is not None:
             inner.examples.save(part / _EXAMPLES)
             fields["examples"] = {"file": _EXAMPLES, "k": inner.examples.k, "seed": inner.examples.seed}
@@ -260,46 +290,6 @@ def save_bundle(
         if read_bundle(part).judge().fingerprint != judge.fingerprint:
             raise ConfigError(f"{judge.name} does not come back from its bundle as the same judge")
     return read_bundle(place)
-
-
-def _save_model(model: ChatModel, name: str | None, folder: Path, *, weights: bool) -> dict[str, object]:
-    """The model as the manifest has it, its adapter and, where asked for, its weights copied into the folder."""
-    inner = innermost(model)
-    if not isinstance(inner, LocalModel):
-        if weights:
-            raise ConfigError(f"the weights of {model.name} are not on this machine", hint="leave `weights` out")
-        name = name or model.name
-        if name.startswith("http") and "#" not in name:
-            raise ConfigError(
-                f"the server at {name} may serve another model tomorrow", hint="name it: http://host/v1#MODEL"
-            )
-        return {"name": name}
-    adapter = Path(inner.options.adapter) if inner.options.adapter else None
-    name = name or inner.name.removesuffix(f"+{adapter.name}" if adapter else "")
-    if not name.startswith("local:") or "?" in name:
-        raise ConfigError(
-            f"the name {name!r} does not tell where the model's weights are", hint="give model='local:...'"
-        )
-    # dtype `auto` is another on another machine
-    saved: dict[str, object] = {"options": {"dtype": resolved_dtype(inner.options)}}
-    if adapter is not None:
-        shutil.copytree(adapter, folder / _ADAPTER)
-        saved["adapter"] = _ADAPTER
-    source = resolve(name.removeprefix("local:")).path
-    if weights and source.is_dir():
-        shutil.copytree(source, folder / _WEIGHTS)
-        saved["weights"] = _WEIGHTS
-    elif weights:
-        (folder / _WEIGHTS).mkdir()
-        shutil.copy2(source, folder / _WEIGHTS / source.name)
-        saved["weights"] = f"{_WEIGHTS}/{source.name}"
-    elif Path(name.removeprefix("local:")).expanduser().exists():
-        name = f"local:{source}"
-    return {"name": name, **saved}
-
-
-def _labels() -> dict[str, object]:
-    return {"yes": sorted(YES), "no": sorted(NO)}
 
 
 def _object(fields: Mapping[str, object], name: str, path: Path) -> Mapping[str, object]:

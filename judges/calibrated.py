@@ -27,12 +27,16 @@ class Calibrated(CriteriaJudge):
     Args:
         judge: the judge.
         calibration: fitted to this judge's probabilities by `fit_calibration`.
+        fitted_for: fingerprint of one more judge whose calibration is accepted, for the same judge on another back
+            end, whose probabilities differ a little. Reasons then say that it was fitted elsewhere.
 
     Raises ConfigError where the calibration was fitted for another judge: another model, prompt, view or option.
     """
 
-    def __init__(self, judge: CriteriaJudge, calibration: Calibration, *, name: str = "") -> None:
-        if calibration.judge != judge.fingerprint:
+    def __init__(
+        self, judge: CriteriaJudge, calibration: Calibration, *, name: str = "", fitted_for: str = ""
+    ) -> None:
+        if calibration.judge not in (judge.fingerprint, fitted_for):
             raise ConfigError(
                 f"this calibration was fitted for another judge than {judge.name} "
                 f"(fingerprint {calibration.judge}, this one has {judge.fingerprint})",
@@ -42,6 +46,7 @@ class Calibrated(CriteriaJudge):
         self.calibration = calibration
         self.view = judge.view
         self.name = name or f"calibrated({judge.name})"
+        self._elsewhere = ", fitted on another back end" if calibration.judge != judge.fingerprint else ""
 
     @property
     def fingerprint(self) -> str:
@@ -66,7 +71,7 @@ class Calibrated(CriteriaJudge):
             return Verdict.failed(verdict.criterion_id, why, judge=verdict.judge, reason=verdict.reason)
         after = self.calibration(before)
         score = after if verdict.score == before else verdict.score
-        reason = f"{verdict.reason} [P {before:.3f} before calibration]".lstrip()
+        reason = f"{verdict.reason} [P {before:.3f} before calibration{self._elsewhere}]".lstrip()
         return replace(verdict, score=score, probability=after, reason=reason)
 
     async def aclose(self) -> None:

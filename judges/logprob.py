@@ -9,7 +9,7 @@ from typing import Unpack
 
 from rubricate.chat.base import ChatModel, ChatRequest, Completion, TokenLogprob
 from rubricate.data.records import Rollout
-from rubricate.errors import ChatError, RubricateError
+from rubricate.errors import ChatError, ConfigError, RubricateError
 from rubricate.judges.base import ModelJudge, Shown, answer_tokens, failure, failure_of
 from rubricate.judges.fewshot import Example, Examples, Prefix, Shots, yes_or_no
 from rubricate.prompts import Prompt, load_prompt
@@ -18,8 +18,8 @@ from rubricate.types import Failure, FailureKind, Judgement, Usage, Verdict
 
 __all__ = ["AnswerMass", "LogprobJudge", "answer_mass"]
 
-YES = frozenset({"yes", "true"})
-NO = frozenset({"no", "false"})
+YES = ("yes", "true")
+NO = ("no", "false")
 _WRAPPING = " \t\r\n\"'`*_.,:;!()[]{}<>▁ĠĊ"
 
 
@@ -28,7 +28,7 @@ class AnswerMass:
     """How the probability of the first answer token is spread.
 
     Attributes:
-        yes, no: summed over all spellings of yes/true and no/false, each in [0, 1].
+        yes, no: summed over all spellings of the words for yes and for no, each in [0, 1].
         outside: what is left, in [0, 1], tokens that the server did not list included.
     """
 
@@ -46,22 +46,38 @@ class AnswerMass:
         return self.yes / total if total > 0.0 else None
 
 
-def answer_mass(token: TokenLogprob) -> AnswerMass:
+def answer_mass(token: TokenLogprob, *, yes: Sequence[str] = YES, no: Sequence[str] = NO) -> AnswerMass:
     """Mass of yes and no at one token position, over all spellings (case, spaces, quotes, punctuation).
+
+    Args:
+        token: the position's token with its alternatives.
+        yes, no: the words that mean them, in small letters. One that a tokenizer splits is never found.
 
     Some published judges look for one literal token and score 0 in silence where a tokenizer spells it otherwise
     (RUBRIC-ARROW, 2605.29156); summing all spellings and reporting the rest avoids that.
     """
     # Different tokens may read alike, so they are summed one by one.
     listed = any(text == token.token for text, _ in token.top)
-    yes = no = 0.0
+    met = unmet = 0.0
     for text, logprob in token.top if listed else (*token.top, (token.token, token.logprob)):
         word = text.strip(_WRAPPING).casefold()
-        if word in YES:
-            yes += math.exp(logprob)
-        elif word in NO:
-            no += math.exp(logprob)
-    return AnswerMass(min(yes, 1.0), min(no, 1.0))
+        if word in yes:
+            met += math.exp(logprob)
+        elif word in no:
+            unmet += math.exp(logprob)
+    return AnswerMass(min(met, 1.0), min(unmet, 1.0))
+
+
+def _checked(words: Sequence[str], name: str) -> tuple[str, ...]:
+    """Label words in small letters. Raises ConfigError for what no token can be read as."""
+    hint = 'give words such as ("yes", "true")'
+    if isinstance(words, str):
+        raise ConfigError(f"{name} is one text, {words!r}", hint=hint)
+    small = tuple(word.casefold() for word in words)
+    odd = [word for word in small if not word.strip(_WRAPPING) or word.strip(_WRAPPING) != word]
+    if odd or not small:
+        raise ConfigError(f"{name} holds {odd[0]!r}, no word" if odd else f"{name} holds no word", hint=hint)
+    return small
 
 
 class LogprobJudge(ModelJudge):
@@ -79,6 +95,11 @@ class LogprobJudge(ModelJudge):
         prefill: text that the answer begins with, where the back end can continue an answer. It draws a small
             model's probability onto the answers (measured with SmolLM2-135M: 16% outside instead of 60%).
         examples: right verdicts to show it beforehand, on binary criteria without a condition.
+        yes, no: the words that mean that a criterion is met and that it is not, for models that were trained on
+            other ones; letters are compared without case. The prompt asks for the first of each. Each must be the
+            beginning of an answer that its tokenizer keeps whole: a word that is split is never found.
+
+    Raises ConfigError for label words that cannot be told apart, or that no token can be.
     """
 
     def __init__(
@@ -90,9 +111,15 @@ class LogprobJudge(ModelJudge):
         top_logprobs: int = 20,
         prefill: str = "Answer:",
         examples: Examples | None = None,
+        yes: Sequence[str] = YES,
+        no: Sequence[str] = NO,
         **shown: Unpack[Shown],
     ) -> None:
         super().__init__(model, prompt or load_prompt("logprob_judge"), **shown)
+        self.yes = _checked(yes, "yes")
+        self.no = _checked(no, "no")
+        if both := sorted({*self.yes} & {*self.no}):
+            raise ConfigError(f"{both[0]!r} means both yes and no", hint="leave it out of one of them")
         self.max_outside = max_outside
         self.top_logprobs = top_logprobs
         self.prefill = prefill
@@ -107,6 +134,7 @@ class LogprobJudge(ModelJudge):
         """Adds the options of this judge."""
         names = ("max_outside", "top_logprobs", "prefill")
         identity = super().identity() | {name: getattr(self, name) for name in names}
+        identity |= {"yes": list(self.yes), "no": list(self.no)}
         return identity | ({"examples": self.examples.fingerprint} if self.examples is not None else {})
 
     async def judge_criteria(self, rollout: Rollout, criteria: Sequence[Criterion]) -> Judgement:
@@ -130,15 +158,22 @@ class LogprobJudge(ModelJudge):
         return Judgement(tuple(verdicts), usage=usage)
 
     def _request(self, prefix: Prefix, block: str, text: str) -> ChatRequest:
-        messages = prefix.messages(self, self.prompt.render(block, {"text": text}))
+        messages = prefix.messages(self, self.prompt.render(block, {"text": text, **self._words()}))
         prefill = self.prefill if self.model.capabilities.prefill else ""
         return ChatRequest(messages, max_tokens=1, top_logprobs=self.top_logprobs, prefill=prefill)
 
+    def system_values(self) -> dict[str, object]:
+        """The words to answer with."""
+        return {**self._words()}
+
+    def _words(self) -> dict[str, str]:
+        return {"yes": self.yes[0], "no": self.no[0]}
+
     def _example_item(self, example: Example) -> str:
-        return self.prompt.render("item", {"text": example.criterion.text})
+        return self.prompt.render("item", {"text": example.criterion.text, **self._words()})
 
     def _example_reply(self, example: Example) -> str:
-        word = yes_or_no(example)
+        word = self._words()[yes_or_no(example)]
         return f"{self.prefill} {word}" if self.prefill and self.model.capabilities.prefill else word
 
     def _verdict(
@@ -160,7 +195,7 @@ class LogprobJudge(ModelJudge):
         probability = self._read(met)
         if isinstance(probability, Failure):
             return Verdict.failed(criterion.id, probability, judge=self.name)
-        raw = "yes" if probability >= 0.5 else "no"
+        raw = self._words()["yes" if probability >= 0.5 else "no"]
         return Verdict(criterion.id, probability, probability=probability, raw=raw, judge=self.name)
 
     def _read(self, answer: Completion | ChatError) -> float | Failure:
@@ -169,13 +204,14 @@ class LogprobJudge(ModelJudge):
         tokens = answer_tokens(answer, self.model.name)
         if isinstance(tokens, Failure):
             return tokens
-        mass = answer_mass(tokens[0])
+        mass = answer_mass(tokens[0], yes=self.yes, no=self.no)
         probability = mass.p_yes
         if probability is None or mass.outside > self.max_outside:
             said = tokens[0].token
             return failure(
                 FailureKind.LOW_MASS,
-                f"{mass.outside:.1%} of the probability lies outside yes and no (limit {self.max_outside:.0%}); "
+                f"{mass.outside:.1%} of the probability lies outside {self.yes[0]} and {self.no[0]} "
+                f"(limit {self.max_outside:.0%}); "
                 f"the model would say {said!r}",
             )
         return probability

@@ -10,19 +10,25 @@ from pathlib import Path
 import pytest
 from judging import one_token
 
-from rubricate.chat import MockModel, connect
+from rubricate.chat import ChatRequest, Completion, MockModel, connect
+from rubricate.chat.limited import innermost
 from rubricate.chat.local import LocalModel, LocalOptions
+from rubricate.chat.vllm import VllmModel
 from rubricate.data.records import Rollout
 from rubricate.errors import ConfigError, FormatError
 from rubricate.judges import CriterionJudge, HolisticJudge, LikertJudge, LogprobJudge, Router, ScriptedJudge
+from rubricate.judges.arrow import ArrowJudge
 from rubricate.judges.base import CriteriaJudge
 from rubricate.judges.bundle import load_judge, read_bundle, save_bundle
 from rubricate.judges.bundle_files import bundle_folders
 from rubricate.judges.calibrated import Calibrated
 from rubricate.judges.calibration import fit_calibration
+from rubricate.judges.decisions import DecisionsJudge
 from rubricate.judges.fewshot import Example, Examples
+from rubricate.judges.geval import ExpectationJudge, HolisticExpectationJudge
 from rubricate.judges.rating import RatingJudge
 from rubricate.judges.repeated import Repeated
+from rubricate.judges.slots import SlotsJudge
 from rubricate.prompts import Prompt, load_prompt
 from rubricate.rubrics import Criterion, VerifierSpec
 from rubricate.types import fingerprint
@@ -55,6 +61,12 @@ def logprob(name: str = "mock:p=0.9") -> LogprobJudge:
         lambda: RatingJudge(connect("mock:yes"), top_p=0.5),
         lambda: HolisticJudge(connect("mock:yes"), max_attempts=2, show_reference=False),
         lambda: LikertJudge(connect("mock:yes")),
+        lambda: LogprobJudge(connect("mock:yes"), yes=("Oui", "vrai"), no=["non"]),
+        lambda: SlotsJudge(connect("mock:yes"), questions_per_call=3, filler="?"),
+        lambda: calibrated(ArrowJudge(connect("mock:yes"), text_verdicts=True, temperature=0.5, sample=1)),
+        lambda: ExpectationJudge(connect("mock:yes"), top_logprobs=12),
+        lambda: HolisticExpectationJudge(connect("mock:yes"), low=0, high=5, with_rubric=False),
+        lambda: DecisionsJudge(connect("decisions:http://localhost:1/v1#small"), questions_per_call=9, sample=2),
     ],
 )
 def test_the_same_judge_comes_back(tmp_path: Path, make: Callable[[], CriteriaJudge]) -> None:
@@ -110,6 +122,43 @@ def test_a_changed_file_is_named(tmp_path: Path, name: str) -> None:
         load_judge(bundle.path)
 
 
+async def test_label_words_are_asked_for_and_read_after_loading(tmp_path: Path) -> None:
+    asked: list[ChatRequest] = []
+
+    def french(request: ChatRequest) -> Completion:
+        asked.append(request)
+        return one_token(("Oui", 0.7), ("non", 0.2), ("yes", 0.1))
+
+    judge = LogprobJudge(MockModel(french, name="mock:yes"), yes=("oui",), no=("non",), examples=EXAMPLES)
+    verdict = (await judge.judge_criteria(ROLLOUT, [ONE])).verdicts[0]
+    assert verdict.probability == pytest.approx(0.7 / 0.9) and verdict.raw == "oui"
+    text = asked[0].text()
+    assert "one word: oui or non." in text and "Answer oui or non." in text and " yes" not in text
+    saved = LogprobJudge(connect("mock:yes"), yes=("oui",), no=("non",), examples=EXAMPLES)
+    loaded = load_judge(save_bundle(saved, tmp_path / "judge").path)
+    assert isinstance(loaded, LogprobJudge) and (loaded.yes, loaded.no) == (("oui",), ("non",))
+    assert loaded.fingerprint != LogprobJudge(connect("mock:yes"), examples=EXAMPLES).fingerprint
+
+
+@pytest.mark.parametrize(
+    "words", [{"yes": "yes"}, {"yes": ()}, {"no": ("no", " ")}, {"no": ("no.",)}, {"yes": ("a",), "no": ("A",)}]
+)
+def test_label_words_that_cannot_be_read_are_refused(words: dict[str, tuple[str, ...]]) -> None:
+    with pytest.raises(ConfigError, match="yes|no"):
+        LogprobJudge(MockModel("yes"), **words)
+
+
+def test_a_decisions_server_is_saved_with_its_options_where_they_are_named(tmp_path: Path) -> None:
+    name = "decisions:http://localhost:1/v1#small?dialect=sglang"
+    judge = DecisionsJudge(connect(name))
+    with pytest.raises(ConfigError, match="not the one"):
+        save_bundle(judge, tmp_path / "judge")
+    save_bundle(judge, tmp_path / "judge", model=name)
+    assert load_judge(tmp_path / "judge").fingerprint == judge.fingerprint
+    with pytest.raises(ConfigError, match="another model tomorrow"):
+        save_bundle(DecisionsJudge(connect("decisions:http://localhost:1/v1")), tmp_path / "other")
+
+
 def test_a_missing_file_a_new_one_and_a_link_are_named(tmp_path: Path) -> None:
     bundle = save_bundle(calibrated(logprob()), tmp_path / "judge")
     (bundle.path / "README.md").write_text("notes do no harm", encoding="utf-8")
@@ -133,7 +182,6 @@ def test_a_missing_file_a_new_one_and_a_link_are_named(tmp_path: Path) -> None:
         ("format", 2, "reads format 1"),
         ("kind", "oracle", "knows criterion"),
         ("view", "everything", "expected one of"),
-        ("labels", {"yes": ["oui"], "no": ["non"]}, "other label tokens"),
         ("layout", "criterion_first", "layout differ"),
         ("options", {"prefill": ""}, "unknown or missing"),
         ("model", "mock:yes", "expected an object"),
@@ -220,7 +268,7 @@ def test_a_server_is_saved_by_address_and_name(tmp_path: Path) -> None:
 def local(tmp_path: Path, name: str = "") -> LogprobJudge:
     """A judge on a local model whose files are there, but are no weights: nothing loads them here."""
     for folder, config in (("model", "config.json"), ("lora", "adapter_config.json")):
-        (tmp_path / folder).mkdir()
+        (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / config).write_text("{}", encoding="utf-8")
         (tmp_path / folder / "weights.safetensors").write_bytes(folder.encode() * 9)
     options = LocalOptions(adapter=str(tmp_path / "lora"), dtype="float32", device="cpu")
@@ -252,6 +300,89 @@ def test_changed_weights_outside_the_bundle_are_another_model(tmp_path: Path) ->
     (tmp_path / "model" / "weights.safetensors").write_bytes(b"other weights")
     with pytest.raises(ConfigError, match="its weights, adapter, dtype or address changed"):
         load_judge(tmp_path / "judge")
+
+
+@pytest.fixture
+def _vllm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """vLLM's back end without vLLM: nothing here starts its engine."""
+    monkeypatch.setattr("rubricate.chat.vllm.require_vllm", lambda: None)
+
+
+@pytest.mark.usefixtures("_vllm")
+@pytest.mark.parametrize("weights", [False, True])
+async def test_what_was_saved_on_one_back_end_loads_on_the_other(tmp_path: Path, weights: bool) -> None:
+    bundle = save_bundle(calibrated(local(tmp_path)), tmp_path / "judge", weights=weights)
+    (tmp_path / "lora").rename(tmp_path / "gone")
+    judge = load_judge(bundle.path, backend="vllm")
+    assert isinstance(judge, Calibrated) and isinstance(judge.inner, LogprobJudge)
+    model = innermost(judge.inner.model)
+    assert isinstance(model, VllmModel) and model.options.dtype == "float32"
+    assert model.options.adapter == str(bundle.path / "adapter")
+    assert judge.inner.prompt.fingerprint == local(tmp_path / "other").prompt.fingerprint
+    # the reward tells the two judges apart, and a reason says where the calibration comes from
+    assert judge.fingerprint != load_judge(bundle.path).fingerprint
+    judge.inner.model = MockModel(p_yes=0.9)
+    verdict = (await judge.judge_criteria(ROLLOUT, [ONE])).verdicts[0]
+    assert verdict.probability == judge.calibration(0.9)
+    assert verdict.reason == "[P 0.900 before calibration, fitted on another back end]"
+    with pytest.raises(ConfigError, match="fitted on another back end"):
+        save_bundle(judge, tmp_path / "again")
+
+
+@pytest.mark.usefixtures("_vllm")
+def test_what_was_saved_with_vllm_runs_on_the_local_back_end(tmp_path: Path) -> None:
+    inner = innermost(local(tmp_path).model)
+    assert isinstance(inner, LocalModel)
+    name = f"vllm:{tmp_path / 'model'}?eager=true&max_model_len=512&gpu_memory=0.3"
+    judge = LogprobJudge(connect(name, adapter=inner.options.adapter, engine={"block_size": 8}))
+    bundle = save_bundle(judge, tmp_path / "judge")
+    same = innermost(bundle.connect())
+    assert isinstance(same, VllmModel) and same.fingerprint == judge.model.fingerprint
+    assert same.options.engine == {"block_size": 8} and same.options.max_model_len == 512
+    assert same.options.gpu_memory == 0.9  # this is the machine's
+    there = innermost(bundle.connect(backend="local", options={"dtype": "float32", "device": "cpu"}))
+    assert isinstance(there, LocalModel) and there.options.dtype == "float32"
+    loaded = bundle.judge(there)
+    assert loaded.fingerprint != judge.fingerprint == bundle.judge(same).fingerprint
+
+
+@pytest.mark.usefixtures("_vllm")
+def test_another_back_end_is_no_way_to_other_weights(tmp_path: Path) -> None:
+    bundle = save_bundle(local(tmp_path), tmp_path / "judge")
+    bare = connect(f"vllm:{tmp_path / 'model'}?dtype=float32")
+    with pytest.raises(ConfigError, match="not the one"):
+        bundle.judge(bare)  # without the adapter
+    with pytest.raises(ConfigError, match="not the one"):  # on its own back end the dtype counts
+        bundle.judge(bundle.connect(options={"dtype": "bfloat16"}))
+    with pytest.raises(ConfigError, match="not both"):
+        bundle.judge(bare, backend="vllm")
+    for backend in ("openai", "http", "mock"):
+        with pytest.raises(ConfigError, match="cannot run on"):
+            load_judge(bundle.path, backend=backend)
+    (tmp_path / "model" / "weights.safetensors").write_bytes(b"other weights")
+    with pytest.raises(ConfigError, match="not the one"):
+        load_judge(bundle.path, backend="vllm")
+    server = save_bundle(LogprobJudge(connect("http://localhost:1/v1#small")), tmp_path / "server")
+    with pytest.raises(ConfigError, match="cannot run on 'vllm'"):
+        server.connect(backend="vllm")
+
+
+def test_bundles_that_ship_with_the_package_come_after_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shipped(package: str) -> Path:
+        assert package == "rubricate.judges"
+        return tmp_path / "package"
+
+    monkeypatch.setenv("RUBRICATE_JUDGES", str(tmp_path / "mine"))
+    monkeypatch.setattr("rubricate.judges.bundle_files.files", shipped)
+    for folder in ("package/bundles", "mine"):
+        (tmp_path / folder).mkdir(parents=True)
+    first, second = logprob(), logprob("mock:p=0.8")
+    save_bundle(first, tmp_path / "package" / "bundles" / "small")
+    assert load_judge("small").fingerprint == first.fingerprint
+    save_bundle(second, tmp_path / "mine" / "small")
+    assert load_judge("small").fingerprint == second.fingerprint
 
 
 def test_a_local_model_with_a_name_of_ones_own(tmp_path: Path) -> None:

@@ -97,6 +97,11 @@ class LocalModel(ChatModel):
         return _rebuild, (str(self._source.path) if Path(spec).exists() else spec, self.options, self.name)
 
     @property
+    def source(self) -> Source:
+        """Where its files are."""
+        return self._source
+
+    @property
     def fingerprint(self) -> str:
         """Hash of weights, tokenizer, adapter and dtype; the same wherever the files lie."""
         if not self._fingerprint:

@@ -89,6 +89,9 @@ class VllmModel(ChatModel):
         spec: as in `load_vllm`.
         options: how to load and run it.
         name: what to call it; by default `vllm:` and the spec, and the adapter's folder where there is one.
+
+    Attributes:
+        source: where its files are; vLLM itself is given the converted copy of a GGUF file.
     """
 
     def __init__(self, spec: str, options: VllmOptions | None = None, *, name: str = "") -> None:
@@ -99,6 +102,7 @@ class VllmModel(ChatModel):
         # absolute, so that a pickled model means the same in another working directory
         self.options = replace(options, adapter=str(found.adapter)) if found.adapter else options
         self.name = name or f"vllm:{spec}" + (f"+{found.adapter.name}" if found.adapter else "")
+        self.source = found
         self._source = replace(found, path=model_folder(spec))
         self._host: VllmHost | None = None
         self._fingerprint = ""
