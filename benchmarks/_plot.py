@@ -108,15 +108,17 @@ def _curve(
     if len(points) == 1:
         (p,) = points
         body.append(f'<path d="M{across(p.x):.1f} {up(p.low):.1f}V{up(p.high):.1f}" stroke="{colour}"/>')
-    taken = -math.inf
+    steep = max(across(p.x) for p in points) - min(across(p.x) for p in points) < 40
+    taken = (-math.inf, -math.inf)
     for p in points:
-        body.append(f'<circle cx="{across(p.x):.1f}" cy="{up(p.y):.1f}" r="4" fill="{colour}"/>')
-        if p.label and across(p.x) - taken > 26:  # labels that would run into one another are left out
-            taken = across(p.x)
-            at = up(p.y) + (-10 if above else 20)
+        x, y = across(p.x), up(p.y)
+        body.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}"/>')
+        if p.label and (abs(x - taken[0]) > 26 or abs(y - taken[1]) > 12):  # or labels would run into one another
+            taken = (x, y)
+            place = (x - 8, y + 4, "end") if steep else (x, y + (-10 if above else 20), "middle")
             body.append(
-                f'<text x="{taken:.1f}" y="{at:.1f}" text-anchor="middle" font-size="11" fill="{colour}">'
-                f"{escape(p.label)}</text>"
+                f'<text x="{place[0]:.1f}" y="{place[1]:.1f}" text-anchor="{place[2]}" font-size="11" '
+                f'fill="{colour}">{escape(p.label)}</text>'
             )
     return body
 
