@@ -11,7 +11,7 @@ from rubricate.chat.base import ChatModel, ChatRequest, Completion
 from rubricate.data.records import Rollout
 from rubricate.errors import AnswerError, ChatError, ConfigError, ParseError, RubricateError
 from rubricate.judges.arrow_reply import Flag, read_flags
-from rubricate.judges.base import ModelJudge, Shown, failure, failure_of
+from rubricate.judges.base import ModelJudge, Shown, failure, failure_of, sound_tokens
 from rubricate.prompts import Prompt, load_prompt
 from rubricate.rubrics import BinaryScale, Criterion
 from rubricate.types import Failure, FailureKind, Judgement, Usage, Verdict
@@ -191,6 +191,10 @@ class ArrowJudge(ModelJudge):
         return {}, {item.number: why}, usage
 
     def _read(self, reply: Completion, items: Sequence[_Item]) -> dict[int, Verdict | Failure]:
+        if reply.logprobs:
+            sound = sound_tokens(reply.logprobs, self.model.name)
+            if isinstance(sound, Failure):
+                return dict.fromkeys((item.number for item in items), sound)
         keys = [key for item in items for key in (item.met, item.applies)]
         flags, texts = read_flags(reply, keys)
         return {item.number: self._verdict(item, flags, texts) for item in items}

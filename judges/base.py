@@ -25,6 +25,7 @@ from rubricate.errors import (
     VerifierError,
 )
 from rubricate.judges.fence import fence, make_nonce
+from rubricate.judges.mass import is_sound
 from rubricate.judges.view import View, get_view, name_of, prompt_text
 from rubricate.prompts import Prompt
 from rubricate.rubrics import Criterion, Rubric
@@ -72,7 +73,16 @@ def answer_tokens(answer: Completion, model: str) -> tuple[TokenLogprob, ...] | 
         return failure(FailureKind.REFUSAL, f"the model refused: {answer.refusal[:200]}")
     if answer.finish is Finish.CONTENT_FILTER:
         return failure(FailureKind.CONTENT_FILTER, "the server's content filter withheld the answer")
-    return answer.logprobs or failure(FailureKind.NO_LOGPROBS, f"{model} returned no log-probabilities")
+    return sound_tokens(answer.logprobs or (), model)
+
+
+def sound_tokens(tokens: tuple[TokenLogprob, ...], model: str) -> tuple[TokenLogprob, ...] | Failure:
+    """The tokens, at least one, when all their log-probabilities can be some; or why they must not be read."""
+    if not tokens:
+        return failure(FailureKind.NO_LOGPROBS, f"{model} returned no log-probabilities")
+    if all(is_sound(token) for token in tokens):
+        return tokens
+    return failure(FailureKind.NO_LOGPROBS, f"{model} returned log-probabilities that are none (NaN, or above 0)")
 
 
 class CriteriaJudge(abc.ABC):

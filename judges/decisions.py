@@ -191,4 +191,6 @@ class DecisionsJudge(ModelJudge):
         if answer.mass is not None and 1.0 - answer.mass > self.max_outside:
             said = f"{1.0 - answer.mass:.1%} of the probability lies outside the answers"
             return failure(FailureKind.LOW_MASS, f"{said} (limit {self.max_outside:.0%})")
+        if sum(answer.probabilities) <= 0.0:
+            return failure(FailureKind.LOW_MASS, "all answers have the probability 0")
         return answer.probabilities

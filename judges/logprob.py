@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Unpack
@@ -12,6 +11,7 @@ from rubricate.data.records import Rollout
 from rubricate.errors import ChatError, ConfigError, RubricateError
 from rubricate.judges.base import ModelJudge, Shown, answer_tokens, failure, failure_of
 from rubricate.judges.fewshot import Example, Examples, Prefix, Shots, yes_or_no
+from rubricate.judges.mass import share_of
 from rubricate.prompts import Prompt, load_prompt
 from rubricate.rubrics import BinaryScale, Criterion
 from rubricate.types import Failure, FailureKind, Judgement, Usage, Verdict
@@ -62,9 +62,9 @@ def answer_mass(token: TokenLogprob, *, yes: Sequence[str] = YES, no: Sequence[s
     for text, logprob in token.top if listed else (*token.top, (token.token, token.logprob)):
         word = text.strip(_WRAPPING).casefold()
         if word in yes:
-            met += math.exp(logprob)
+            met += share_of(logprob)
         elif word in no:
-            unmet += math.exp(logprob)
+            unmet += share_of(logprob)
     return AnswerMass(min(met, 1.0), min(unmet, 1.0))
 
 

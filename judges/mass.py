@@ -8,11 +8,25 @@ from dataclasses import dataclass
 
 from rubricate.chat.base import TokenLogprob
 
-__all__ = ["LabelMass", "label_mass", "plain_tokens"]
+__all__ = ["LabelMass", "is_sound", "label_mass", "plain_tokens", "share_of"]
 
 _WRAPPING = " \t\r\n\"'`*_.,:;!()[]{}<>\ufeff\u200b"
+_ROUNDING = 1e-3  # servers round, and a logarithm just above 0 means certainty
 _MARKS = str.maketrans({"▁": " ", "Ġ": " ", "Ċ": "\n", "ĉ": "\t"})
 """What stands for white space where a server gives tokens as its tokenizer's vocabulary spells them."""
+
+
+def is_sound(token: TokenLogprob) -> bool:
+    """Whether a token's log-probabilities are some: neither NaN, nor above 0 by more than rounding explains.
+
+    Minus infinity is sound: a probability of 0.
+    """
+    return all(value <= _ROUNDING for value in (token.logprob, *(value for _, value in token.top)))
+
+
+def share_of(logprob: float) -> float:
+    """The probability of a log-probability, in [0, 1]; 0 for what is none (see `is_sound`)."""
+    return math.exp(min(logprob, 0.0)) if logprob <= _ROUNDING else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +100,7 @@ def label_mass(tokens: Iterable[TokenLogprob], labels: Iterable[str], *, ended: 
     for token in tokens:
         followed: tuple[float, str] | None = None
         for text, logprob in _alternatives(token):
-            mass = weight * math.exp(min(logprob, 0.0))
+            mass = weight * share_of(logprob)
             spelled = (prefix + text).lstrip(_WRAPPING).casefold()
             label = _label(spelled, names, more=bool(text))
             if label is not None:

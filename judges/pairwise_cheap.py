@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Sequence
 from typing import Literal, Unpack, get_args
 
@@ -12,6 +11,7 @@ from rubricate.comparisons import Comparison, Order, Preferred, Vote
 from rubricate.data.records import Rollout
 from rubricate.errors import ChatError, ConfigError, RubricateError
 from rubricate.judges.base import Shown, answer_tokens, failure, failure_of
+from rubricate.judges.mass import share_of
 from rubricate.judges.pairwise import PairJudge
 from rubricate.judges.pairwise_base import GroupModelJudge, SharedMaterial
 from rubricate.judges.spct_critic import weighted_share
@@ -23,7 +23,6 @@ from rubricate.types import Failure, FailureKind, Judge, Usage, fingerprint
 __all__ = ["LogprobPairJudge", "PointwisePairJudge", "letter_probability"]
 
 Settling = Literal["mean", "consistent-or-tie"]
-_ROUNDING = 1e-3  # servers round, and a logarithm just above 0 means certainty
 _WRAPPING = " \t\r\n\"'`*_.,:;!()[]{}<>▁ĠĊ"
 
 
@@ -36,8 +35,8 @@ def letter_probability(token: TokenLogprob, max_outside: float = 0.5) -> float |
     mass = {"a": 0.0, "b": 0.0}
     for text, logprob in token.top if listed else (*token.top, (token.token, token.logprob)):
         letter = text.strip(_WRAPPING).casefold()
-        if letter in mass and logprob <= _ROUNDING:  # neither NaN nor what is no log-probability
-            mass[letter] += math.exp(min(logprob, 0.0))
+        if letter in mass:
+            mass[letter] += share_of(logprob)
     total = sum(mass.values())
     if total <= 0.0 or 1.0 - total > max_outside:
         return failure(

@@ -11,8 +11,8 @@ from typing import Unpack
 from rubricate.chat.base import ChatModel, ChatRequest, Completion, TokenLogprob
 from rubricate.data.records import Rollout
 from rubricate.errors import ChatError, ConfigError, RubricateError
-from rubricate.judges.base import ModelJudge, Shown, failure, failure_of
-from rubricate.judges.mass import LabelMass, label_mass, plain_tokens
+from rubricate.judges.base import ModelJudge, Shown, failure, failure_of, sound_tokens
+from rubricate.judges.mass import label_mass, plain_tokens
 from rubricate.prompts import Prompt, load_prompt
 from rubricate.rubrics import BinaryScale, Criterion
 from rubricate.types import Failure, FailureKind, Judgement, Usage, Verdict
@@ -139,9 +139,13 @@ class SlotsJudge(ModelJudge):
                 why = failure(FailureKind.NO_LOGPROBS, lost)
         if why is not None:
             return [why] * len(pieces)
-        return [self._probability(label_mass([token], (*_YES, *_NO))) for token in slots]
+        return [self._probability(token) for token in slots]
 
-    def _probability(self, mass: LabelMass) -> float | Failure:
+    def _probability(self, token: TokenLogprob) -> float | Failure:
+        sound = sound_tokens((token,), self.model.name)
+        if isinstance(sound, Failure):
+            return sound
+        mass = label_mass(sound, (*_YES, *_NO))
         yes, no = (sum(mass.shares[word] for word in words) for words in (_YES, _NO))
         if mass.outside > self.max_outside or yes + no <= 0.0:
             said = f"{mass.outside:.1%} of the probability lies outside yes and no (limit {self.max_outside:.0%})"

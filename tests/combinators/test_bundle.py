@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -141,11 +141,12 @@ async def test_label_words_are_asked_for_and_read_after_loading(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    "words", [{"yes": "yes"}, {"yes": ()}, {"no": ("no", " ")}, {"no": ("no.",)}, {"yes": ("a",), "no": ("A",)}]
+    ("yes", "no"),
+    [("yes", ["no"]), ([], ["no"]), (["yes"], ["no", " "]), (["yes"], ["no."]), (["a", "b"], ["A"])],
 )
-def test_label_words_that_cannot_be_read_are_refused(words: dict[str, tuple[str, ...]]) -> None:
+def test_label_words_that_cannot_be_read_are_refused(yes: Sequence[str], no: Sequence[str]) -> None:
     with pytest.raises(ConfigError, match="yes|no"):
-        LogprobJudge(MockModel("yes"), **words)
+        LogprobJudge(MockModel("yes"), yes=yes, no=no)
 
 
 def test_a_decisions_server_is_saved_with_its_options_where_they_are_named(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from rubricate.chat.base import TokenLogprob
@@ -39,8 +40,11 @@ def _token(row: object, own: object, provider: str) -> TokenLogprob:
     for key, entry in (as_object(row) or {}).items():
         named = as_object(entry) or {}
         text, value = named.get("decoded_token"), as_number(named.get("logprob"))
-        # a token of probability 0 has no finite number
-        entries[key] = (text if isinstance(text, str) else "", _LEAST if value is None else value)
+        # A token of probability 0 has no finite number. NaN and +inf stay as they came, for judges to refuse.
+        if value is None:
+            given = named.get("logprob")
+            value = given if isinstance(given, float) and given != -math.inf else _LEAST
+        entries[key] = (text if isinstance(text, str) else "", value)
     key = next(iter(entries), "") if own is None else str(own)
     if key not in entries:
         raise _broken("a token of the prompt has no log-probability", provider)

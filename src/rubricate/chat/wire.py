@@ -192,8 +192,11 @@ def _token(value: object, provider: str) -> TokenLogprob:
 
 
 def _logprob(value: object) -> float:
-    # Servers send null, -inf or -9999 for a token outside the sampling set.
+    # Servers send null, -inf or -9999 for a token outside the sampling set. What is no logarithm of a probability
+    # (NaN, +inf) stays as it came, for judges to refuse.
     number = as_number(value)
+    if number is None and isinstance(value, float) and value != -math.inf:
+        return value
     return -9999.0 if number is None else number
 
 
