@@ -21,7 +21,7 @@ __all__ = ["ArrowJudge"]
 _COMPLAINTS = {
     FailureKind.EMPTY: "it was empty",
     FailureKind.LENGTH: "it was too long; keep each explanation to one sentence",
-    FailureKind.AMBIGUOUS: "it gave different values for one key",
+    FailureKind.AMBIGUOUS: "it contradicted itself, or gave several objects",
     FailureKind.INCOMPLETE: "it left out a key, or its value was not true or false",
     FailureKind.UNPARSABLE: "it was not the JSON object that was asked for",
 }
@@ -61,6 +61,14 @@ class _Item:
         return [self.explanation, *([self.applies] if self.condition else []), self.met]
 
 
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What all requests about a response begin with, and the texts in it that are not ours."""
+
+    text: str
+    quoted: tuple[str, ...]
+
+
 _Round = tuple[dict[int, Verdict], dict[int, Failure], Usage]
 """What one call brought, by number: verdicts, why others are missing, and what it cost."""
 
@@ -75,6 +83,8 @@ class ArrowJudge(ModelJudge):
     mass is small the verdict failed (`low_mass`), where the paper's code gives 0 in silence.
 
     What is missing, contradictory or unreadable is asked again, alone, on the same prefix, until `max_attempts`.
+    Contradictory is a flag that another object of the reply, its own explanation, or the words behind the object
+    speak against (`read_flags`); a quotation of the response does not.
     Criteria with a condition have an `applies_i` (ours); where P(applies) < 0.5 they do not apply. Only binary
     criteria can be asked this way; others are failed verdicts.
 
@@ -128,7 +138,8 @@ class ArrowJudge(ModelJudge):
     async def judge_criteria(self, rollout: Rollout, criteria: Sequence[Criterion]) -> Judgement:
         """One verdict a criterion, in order."""
         try:
-            shared = self.prompt.render("shared", self.material(rollout).values())
+            material = self.material(rollout)
+            shown = _Shown(self.prompt.render("shared", material.values()), material.quoted)
         except RubricateError as error:
             return self.fail_all(criteria, failure_of(error))
         items = [
@@ -136,9 +147,9 @@ class ArrowJudge(ModelJudge):
             for number, criterion in enumerate(criteria, start=1)
             if isinstance(criterion.scale, BinaryScale)
         ]
-        verdicts, failures, usage = await self._ask(shared, items) if items else ({}, {}, Usage())
+        verdicts, failures, usage = await self._ask(shown, items) if items else ({}, {}, Usage())
         again = [item for item in items if item.number in failures]
-        for found, why, cost in await asyncio.gather(*(self._again(shared, i, failures[i.number]) for i in again)):
+        for found, why, cost in await asyncio.gather(*(self._again(shown, i, failures[i.number]) for i in again)):
             verdicts |= found
             failures |= why
             usage += cost
@@ -151,14 +162,14 @@ class ArrowJudge(ModelJudge):
         )
 
     async def _ask(
-        self, shared: str, items: Sequence[_Item], attempt: int = 0, why: Failure | None = None
+        self, shown: _Shown, items: Sequence[_Item], attempt: int = 0, why: Failure | None = None
     ) -> _Round:
         keys = [f'"{key}"' for item in items for key in item.keys]
         complaint = _COMPLAINTS[why.kind] if why is not None else ""
         block = self.prompt.render("item", {"criteria": items, "keys": keys, "complaint": complaint})
         tokens = self.max_tokens + self.tokens_per_criterion * (len(items) - 1)
         request = ChatRequest(
-            self.messages(shared, block),
+            self.messages(shown.text, block),
             max_tokens=tokens * 3 if why is not None and why.kind is FailureKind.LENGTH else tokens,
             temperature=self.temperature,
             seed=self.seed,
@@ -170,33 +181,35 @@ class ArrowJudge(ModelJudge):
             return {}, dict.fromkeys((item.number for item in items), failure_of(reply)), Usage()
         try:
             reply.require_text(self.model.name)
-            read = self._read(reply, items)
+            read = self._read(reply, items, shown.quoted)
         except (AnswerError, ParseError) as error:
             read = dict.fromkeys((item.number for item in items), failure_of(error))
         found = {number: verdict for number, verdict in read.items() if isinstance(verdict, Verdict)}
         missing = {number: why for number, why in read.items() if isinstance(why, Failure)}
         return found, missing, reply.usage
 
-    async def _again(self, shared: str, item: _Item, why: Failure) -> _Round:
+    async def _again(self, shown: _Shown, item: _Item, why: Failure) -> _Round:
         """Ask for one criterion, alone, until it is answered, the attempts are used up, or asking is no use."""
         usage = Usage()
         for attempt in range(1, self.max_attempts):
             if why.kind not in _COMPLAINTS:
                 break
-            found, missing, cost = await self._ask(shared, [item], attempt, why)
+            found, missing, cost = await self._ask(shown, [item], attempt, why)
             usage += cost
             if found:
                 return found, {}, usage
             why = missing[item.number]
         return {}, {item.number: why}, usage
 
-    def _read(self, reply: Completion, items: Sequence[_Item]) -> dict[int, Verdict | Failure]:
+    def _read(
+        self, reply: Completion, items: Sequence[_Item], quoted: Sequence[str]
+    ) -> dict[int, Verdict | Failure]:
         if reply.logprobs:
             sound = sound_tokens(reply.logprobs, self.model.name)
             if isinstance(sound, Failure):
                 return dict.fromkeys((item.number for item in items), sound)
         keys = [key for item in items for key in (item.met, item.applies)]
-        flags, texts = read_flags(reply, keys)
+        flags, texts = read_flags(reply, keys, quoted)
         return {item.number: self._verdict(item, flags, texts) for item in items}
 
     def _verdict(self, item: _Item, flags: Mapping[str, Flag], texts: Mapping[str, str]) -> Verdict | Failure:
@@ -219,7 +232,8 @@ class ArrowJudge(ModelJudge):
         if flag is None:
             return _missing(key)
         if not flag.clear:
-            return failure(FailureKind.AMBIGUOUS, f"the tokens do not spell {key!r} as the answer has it, once")
+            said = f"the reply contradicts itself on {key!r}, or its tokens do not spell that as the answer has it"
+            return failure(FailureKind.AMBIGUOUS, said)
         if flag.mass is None:
             if self.text_verdicts:
                 return float(flag.value), None

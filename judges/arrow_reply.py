@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rubricate.chat.base import Completion, TokenLogprob
 from rubricate.errors import ParseError
 from rubricate.judges.mass import LabelMass, label_mass, plain_tokens
+from rubricate.judges.parsing.announced import unquoted
 from rubricate.judges.parsing.objects import find_spans
-from rubricate.judges.parsing.reasoning import strip_reasoning
+from rubricate.judges.parsing.reading import Reading, Structure, read_reply
+from rubricate.judges.parsing.text import sentences
+from rubricate.judges.parsing.verdict import takes_back, text_marks, verdict_labels
+from rubricate.judges.parsing.vocabulary import vocabulary_of
 from rubricate.narrow import as_object
 
 __all__ = ["Flag", "FlagMass", "read_flags"]
@@ -19,6 +24,19 @@ _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"(\s*:\s*)?', re.S)
 _WORD = re.compile(r"[\"'\s]*(\w+)")
 _TRUE = frozenset({"true", "yes"})
 _FALSE = frozenset({"false", "no"})
+_CHOICES = ("met", "unmet", "not_applicable")
+_KEY = re.compile(r"[\"'`]?\bcriteria_met_(\d{1,4})\b[\"'`]?")
+_NUMBERED = re.compile(
+    r"\b(?:criteri(?:on|a)|items?|numbers?|no\.|points?) ?#? ?(\d{1,4}(?:(?: ?, ?(?:and )?| and | & )\d{1,4})*)\b",
+    re.I,
+)
+_SAID = re.compile(
+    r"\bthe criterion (?:(?:is|was)(?= (?:\w+ly |not |in fact ){0,3}[\"'`]?(?:true|false)\b)|should be"
+    r"|should have been|must be)(?P<not> not(?! only))?(?: (?:\w+ly|in fact))?(?P<not2> not)? [\"'`]?"
+    r"(?P<word>true|false|met|unmet)\b",
+    re.I,
+)
+"""What the sentences that prose is read for do not cover: `The criterion should be false.`"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +74,8 @@ class Flag:
     Attributes:
         value: as it was written.
         mass: its probabilities, None where the server gave none.
-        clear: the tokens spell it where the answer has it, once. What is not clear has no mass.
+        clear: nothing else in the reply says otherwise, and the tokens spell it where the answer has it, once.
+            What is not clear has no mass.
     """
 
     value: bool
@@ -64,37 +83,98 @@ class Flag:
     clear: bool = True
 
 
-def read_flags(reply: Completion, keys: Sequence[str]) -> tuple[dict[str, Flag], dict[str, str]]:
+def read_flags(
+    reply: Completion, keys: Sequence[str], quoted: Sequence[str] = ()
+) -> tuple[dict[str, Flag], dict[str, str]]:
     """The flags of a reply by key, those without a usable one left out, and all its texts by key.
 
-    The last JSON object of the answer is read. A flag is found among the tokens by its place in their joined text,
-    inside that object and outside its strings, so that nothing an explanation quotes is taken for it.
+    The last JSON object that is the judge's own is read: not one that is quoted, or that a shown text holds. Keys
+    are what they decode to: one that is written with escapes (`"\\u0063riteria_met_1"`) is the same key, and both
+    spellings in one object are a key that occurs twice. A flag is found among the tokens by its place in their
+    joined text, inside that object and outside its strings, so that nothing an explanation quotes is taken for it.
+    A flag is not clear where another object of the reply gives the key another value, or where its explanation or
+    the words behind the object say otherwise.
 
     Args:
         reply: a usable answer, with or without log-probabilities.
         keys: of the flags.
+        quoted: the texts that the judge was shown.
 
-    Raises ParseError where the answer holds no JSON object, or one that was cut.
+    Raises ParseError where the answer holds no JSON object of the judge's own, or one that was cut.
     """
-    record = _last_object(strip_reasoning(reply.text))
-    flags = {key: value for key in keys if (value := _flag(record.get(key))) is not None}
-    texts = {key: value for key, value in record.items() if isinstance(value, str)}
+    reading = read_reply(reply.text, quoted)
+    records = _own_records(reading, keys)
+    last: Mapping[str, object] = records[-1] if records else {}
+    flags = {key: value for key in keys if (value := _flag(last.get(key))) is not None}
+    texts = {key: value for key, value in last.items() if isinstance(value, str)}
+    said = {key: Flag(value, clear=not _doubted(key, value, reading, records)) for key, value in flags.items()}
     if not reply.logprobs:
-        return {key: Flag(value) for key, value in flags.items()}, texts
+        return said, texts
     tokens = plain_tokens(reply.logprobs, reply.text)
-    places = _places("".join(token.token for token in tokens), flags)
+    places = _places("".join(token.token for token in tokens), flags, last)
     masses = {key: _mass(tokens, places[key], value) for key, value in flags.items() if key in places}
-    return {
-        key: Flag(value, mass := masses.get(key), clear=mass is not None) for key, value in flags.items()
-    }, texts
+    read: dict[str, Flag] = {}
+    for key, flag in said.items():
+        mass = masses.get(key)
+        read[key] = replace(flag, mass=mass) if flag.clear and mass is not None else replace(flag, clear=False)
+    return read, texts
 
 
-def _last_object(text: str) -> Mapping[str, object]:
-    spans = find_spans(text)[1]
-    record = as_object(spans[-1].value) if spans else None
-    if record is None or not spans[-1].complete:
-        raise ParseError("the reply holds no whole JSON object", kind="unparsable", reply=text)
-    return record
+def _own_records(reading: Reading, keys: Sequence[str]) -> list[Mapping[str, object]]:
+    """The judge's objects with such keys, in order."""
+    structures = reading.structures
+    if not structures or not structures[-1].complete:
+        raise ParseError("the reply holds no whole JSON object", kind="unparsable", reply=reading.reply)
+    found = [record for part in structures if (record := as_object(part.value)) is not None]
+    records = [record for record in found if any(key in record for key in keys)]
+    # What a response holds is quoted from it, however short.
+    shown = [text for text in reading.quoted if records and "{" in text]
+    held = [as_object(span.value) for text in shown for span in find_spans(text)[1]]
+    own = [record for record in records if record not in held]
+    if records and not own:
+        raise ParseError("the only verdicts are those that a response holds", kind="ambiguous", reply=reading.reply)
+    return own
+
+
+def _doubted(key: str, value: bool, reading: Reading, records: Sequence[Mapping[str, object]]) -> bool:
+    """Whether anything else in the reply says otherwise than a flag of its last object."""
+    others = [_flag(record[key]) for record in records[:-1] if key in record]
+    if any(other is not value for other in others):
+        return True
+    name, _, number = key.rpartition("_")
+    if name != "criteria_met":
+        return False
+    places = [at for at, part in enumerate(reading.parts) if isinstance(part, Structure)]
+    words = " ".join(part for part in reading.parts[places[-1] + 1 :] if isinstance(part, str))
+    explanation = records[-1].get(f"explanation_{number}")
+    reason = reading.own_words(explanation) if isinstance(explanation, str) else ""
+    return _says_otherwise(words, int(number), value, behind=True) or _says_otherwise(reason, int(number), value)
+
+
+def _says_otherwise(text: str, number: int, value: bool, *, behind: bool = False) -> bool:
+    """Whether sentences on that criterion, or on none by number, contradict its flag.
+
+    Args:
+        behind: the text stands behind the object, where labels and corrections count as well.
+    """
+    words, finder = vocabulary_of(_CHOICES), verdict_labels("verdict")
+    text = unquoted(_KEY.sub(r"criterion \1", text) if behind else text, words.exact)
+    kept: list[str] = []
+    for sentence in sentences(text):
+        numbers = [digits for match in _NUMBERED.finditer(sentence.text) for digits in re.findall(r"\d+", match[1])]
+        if not sentence.text.endswith("?") and (not numbers or str(number) in numbers):
+            kept.append(_NUMBERED.sub("the criterion", sentence.text))
+    said = "\n".join(kept)
+    for match in _SAID.finditer(said):
+        positive = match["word"].lower() in ("true", "met")
+        if (positive is ((match["not"] or match["not2"]) is None)) is not value:
+            return True
+    verdict = _CHOICES[0] if value else _CHOICES[1]
+    if behind:
+        labelled = re.sub(r"\bthe criterion ?([:=])", r"verdict \1", said)
+        if any(mark.value != verdict for mark in text_marks(labelled, words, finder, after=True)):
+            return True
+    return takes_back(said, verdict, words, finder)
 
 
 def _flag(value: object) -> bool | None:
@@ -104,16 +184,28 @@ def _flag(value: object) -> bool | None:
     return True if word in _TRUE else False if word in _FALSE else None
 
 
-def _places(text: str, keys: Mapping[str, bool]) -> dict[str, int]:
-    """Where the value of each key begins. A key that stands there more than once has no place."""
+def _places(text: str, keys: Mapping[str, bool], own: Mapping[str, object]) -> dict[str, int]:
+    """Where the value of each key begins. A key that stands there more than once has no place, and none has one
+    where the text does not end with the judge's own object."""
     found, spans = find_spans(text)
-    if found != text or not spans:
+    if found != text or not spans or spans[-1].value != own:
         return {}
     places: dict[str, list[int]] = {}
     for match in _STRING.finditer(text, spans[-1].start, spans[-1].end):
-        if match[2] is not None and match[1] in keys:
-            places.setdefault(match[1], []).append(match.end())
+        name = _decoded(match[1])
+        if match[2] is not None and name in keys:
+            places.setdefault(name, []).append(match.end())
     return {key: found[0] for key, found in places.items() if len(found) == 1}
+
+
+def _decoded(raw: str) -> str:
+    """The text of a JSON string's inside."""
+    if "\\" not in raw:
+        return raw
+    try:
+        return str(json.loads(f'"{raw}"', strict=False))
+    except ValueError:
+        return raw
 
 
 def _mass(tokens: Sequence[TokenLogprob], place: int, value: bool) -> FlagMass | None:

@@ -1,4 +1,4 @@
-"""Log-probabilities that are none (NaN, above 0): every judge that reads them fails with a type, without a number."""
+"""Log-probabilities that are none (NaN, above 0): each judge that reads them fails with a type, not a number."""
 
 from __future__ import annotations
 
