@@ -1,0 +1,63 @@
+"""All that may be asked of a draft."""
+
+from __future__ import annotations
+
+import random
+
+from rubricate.training.checks.banks import Banks
+from rubricate.training.checks.draft import Draft
+from rubricate.training.checks.kinds_content import content
+from rubricate.training.checks.kinds_style import compounds, traits
+from rubricate.training.checks.kinds_task import task
+from rubricate.training.checks.known import Known
+from rubricate.training.checks.offers import Offer
+from rubricate.training.checks.probes import NAMES, PROBES
+
+__all__ = ["UNSEEN_KINDS", "offers"]
+
+UNSEEN_KINDS = frozenset(
+    {
+        "table",
+        "postscript",
+        "placeholder",
+        "mixed_language",
+        "order",
+        "claims_ai",
+        "price",
+        "humour",
+        "anecdote",
+        "definition",
+        "professional",
+    }
+)
+"""Kinds that are never asked about in training, nor demanded in a prompt. Each is another criterion than those
+trained on: no other kind asks about tables, postscripts, open gaps, changes of language, the order of what is said,
+artificial authorship, prices, jokes, stories from the author's life, definitions, or referrals to somebody who knows."""
+
+
+def offers(draft: Draft, banks: Banks, rng: random.Random) -> list[Offer]:
+    """Everything that may be asked of a draft, with the answers; of kinds with arguments, a few.
+
+    A response in another language than English is asked about in English or in its own.
+    """
+    language = draft.language if rng.random() < 0.5 else "en"
+    known = Known(draft, banks, language, rng)
+    return [*_by_code(known), *content(known), *traits(known), *task(known), *compounds(known)]
+
+
+def _by_code(known: Known) -> list[Offer]:
+    found: list[Offer] = []
+    for kind, probe in PROBES.items():
+        if kind in known.draft.muted or (known.language, kind) not in known.banks.forms:
+            continue
+        for probed in probe(known.draft, known.rng):
+            fill = dict(probed.fill)
+            if kind == "in_language":
+                names = NAMES.get(known.language, {})
+                if fill["code"] not in names:
+                    continue
+                fill["name"] = names[fill["code"]]
+            # A form that was nearly missed on purpose is the better question.
+            weight = 0.5 if known.draft.traits.get(kind) is False else 0.0
+            found += known.ask(kind, probed.met, bucket=probed.bucket, fill=fill, weight=weight)
+    return found
