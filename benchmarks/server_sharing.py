@@ -17,6 +17,7 @@ import re
 import sys
 import time
 import urllib.request
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
@@ -36,6 +37,7 @@ from rubricate.errors import ChatError
 from rubricate.judges import LogprobJudge
 from rubricate.rubrics import Criterion, Rubric
 from rubricate.rubrics.formats import parse_rubric
+from rubricate.types import Verdict
 
 CRITERIA = (
     "It answers the question.",
@@ -56,6 +58,7 @@ WORDS = (
 ).split()
 ARMS = ("criterion first", "response first, at once", "response first, warmed")
 REASON_TOKENS = 60
+ADDRESS = "RUBRICATE_VLLM_URL"  # where scripts/vllm_server.py says what the server's address is
 
 
 class CriterionFirst(Layer):
@@ -176,7 +179,10 @@ async def compare(url: str, responses: int, block: int, tokens: int, *, reasons:
     models = [connect(url, limits=limits, warm_tokens=warm) for warm in (None, None, 256)]
     runs: list[list[Run]] = [[] for _ in ARMS]
     for number, first in enumerate(range(0, responses, block)):
-        rollouts = [Rollout("Tell me of a harbour.", story(at, tokens)) for at in range(first, first + block)]
+        rollouts = [
+            Rollout("Tell me of a harbour.", story(at, tokens))
+            for at in range(first, min(first + block, responses))
+        ]
         groups = await asked(models[0], rollouts)
         if reasons:
             groups = [[with_reasons(request) for request in group] for group in groups]
@@ -210,8 +216,9 @@ async def accuracy(url: str, samples: int | None) -> None:
     """Print how often each order agrees with the gold labels of the bundled data, and the paired difference."""
     model = connect(url)
     right: list[list[float]] = [[], []]
+    said: list[list[bool]] = [[], [], []]  # response first, criterion first, the gold label
     clusters: list[str] = []
-    failed = 0
+    failed: Counter[str] = Counter()
     for sample in load_demo()[:samples]:
         rubric = parse_rubric(sample.rubric)
         asked_of = [criterion for criterion in rubric.criteria if criterion.verifier is None]
@@ -219,20 +226,32 @@ async def accuracy(url: str, samples: int | None) -> None:
         found = [await judge.judge_criteria(sample.rollout, asked_of) for judge in judges]
         for criterion, ours, theirs in zip(asked_of, found[0].verdicts, found[1].verdicts, strict=True):
             if ours.score is None or theirs.score is None:
-                failed += 1
+                named = zip(("response first", "criterion first"), (ours, theirs), strict=True)
+                failed.update(f"{name}: {no_score(verdict)}" for name, verdict in named if verdict.score is None)
                 continue
             gold = sample.gold[criterion.id]
-            for hits, verdict in zip(right, (ours.score, theirs.score), strict=True):
-                hits.append(float((verdict >= 0.5) == gold))
+            met = (ours.score >= 0.5, theirs.score >= 0.5)
+            for hits, verdict in zip(right, met, strict=True):
+                hits.append(float(verdict == gold))
+            for found_met, verdict in zip(said, (*met, bool(gold)), strict=True):
+                found_met.append(verdict)
             clusters.append(rubric.id)
     await model.aclose()
     ours, theirs = (np.array(hits) for hits in right)
     low, high = paired_interval(ours - theirs, clusters)
-    print(
-        f"bundled data, {len(ours)} verdicts ({failed} failed), log-probability judge, threshold 0.5, untuned model"
-    )
+    prompts = len(set(clusters))
+    print(f"bundled data, {len(ours)} verdicts on {prompts} prompts; log-probability judge, threshold 0.5")
+    for why, times in failed.most_common():
+        print(f"left out, {times}: {why}")
     print(f"accuracy: response first {ours.mean():.3f}, criterion first {theirs.mean():.3f}")
+    shares = [float(np.mean(found_met)) for found_met in said]
+    print(f"met: gold {shares[2]:.3f}, response first {shares[0]:.3f}, criterion first {shares[1]:.3f}")
     print(f"difference {(ours - theirs).mean():+.3f}, 95% [{low:+.3f}, {high:+.3f}] (bootstrap over prompts)")
+
+
+def no_score(verdict: Verdict) -> str:
+    """Why a verdict has no score."""
+    return verdict.failure.message if verdict.failure is not None else verdict.status.value
 
 
 def paired_interval(differences: NDArray[np.float64], clusters: Sequence[str]) -> tuple[float, float]:
@@ -248,10 +267,10 @@ def paired_interval(differences: NDArray[np.float64], clusters: Sequence[str]) -
     return float(low), float(high)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--url", default=os.environ.get("RUBRICATE_VLLM_URL"), help="the server, ending in /v1")
+    parser.add_argument("--url", default=os.environ.get(ADDRESS), help="the server, ending in /v1")
     parser.add_argument("--responses", type=int, default=20)
     parser.add_argument("--block", type=int, default=4, help="responses in flight together")
     parser.add_argument("--tokens", type=int, default=1000, help="length of a response")
@@ -260,12 +279,13 @@ def main() -> None:
         "--samples", type=int, default=None, help="bundled samples for the accuracy; all by default"
     )
     parser.add_argument("--quick", action="store_true", help="4 responses, 2 with reasons, 12 samples")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if not options.url:
         sys.exit("give --url, or run it by scripts/vllm_server.py")
     if options.quick:
         options.responses, options.block, options.reasoned, options.samples = 4, 2, 2, 12
-    asyncio.run(compare(options.url, options.responses, options.block, options.tokens, reasons=False))
+    if options.responses:
+        asyncio.run(compare(options.url, options.responses, options.block, options.tokens, reasons=False))
     if options.reasoned:
         block = min(options.block, options.reasoned)
         asyncio.run(compare(options.url, options.reasoned, block, options.tokens, reasons=True))
