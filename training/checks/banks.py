@@ -253,7 +253,7 @@ def read_bank(source: str, text: str) -> Bank:
 
 
 def gather(banks: Iterable[Bank]) -> Banks:
-    """All banks as one. Raises FormatError where two entries have the same name."""
+    """All banks as one; a kind has the family that it has in English. Raises FormatError where two entries have the same name."""
     topics: dict[str, Topic] = {}
     traits: dict[tuple[str, str], Trait] = {}
     forms: dict[tuple[str, str], Form] = {}
@@ -267,6 +267,10 @@ def gather(banks: Iterable[Bank]) -> Banks:
         for form in bank.forms:
             if forms.setdefault((form.language, form.kind), form) is not form:
                 raise FormatError(f"a second form {form.kind!r} in {form.language}", source=bank.source)
+    for key, trait in traits.items():
+        english = traits.get(("en", trait.kind))
+        if english is not None and english.family != trait.family:
+            traits[key] = trait.model_copy(update={"family": english.family})
     return Banks(tuple(topics.values()), traits, forms)
 
 

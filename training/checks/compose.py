@@ -324,6 +324,7 @@ def _finish(plan: _Plan, marks: set[str], rng: random.Random, settings: Settings
         language=language,
         layout=plan.layout,
         measured=Measured(text, language),
+        matter=" ".join(piece.text for piece in plan.frame.pieces if piece.origin not in ("trait", "near", "form")),
         reference=reference,
         stated=_in_order(plan) if plan.on_topic else (),
         unknown=frozenset(plan.unknown),

@@ -47,6 +47,7 @@ class Draft:
             `mixed`.
         reference_points: ids of the points that the reference states.
         instructions: what the prompt demands besides.
+        matter: all sentences that are no trait's phrases.
         measured: the response's form.
     """
 
@@ -56,6 +57,7 @@ class Draft:
     language: str
     layout: str
     measured: Measured
+    matter: str = ""
     reference: str | None = None
     stated: tuple[str, ...] = ()
     unknown: frozenset[str] = frozenset()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Collection
 
 from rubricate.training.checks.banks import Banks
 from rubricate.training.checks.draft import Draft
@@ -32,23 +33,25 @@ UNSEEN_KINDS = frozenset(
 )
 """Kinds that are never asked about in training, nor demanded in a prompt. Each is another criterion than those
 trained on: no other kind asks about tables, postscripts, open gaps, changes of language, the order of what is said,
-artificial authorship, prices, jokes, stories from the author's life, definitions, or referrals to somebody who knows."""
+artificial authorship, prices, jokes, stories from the author's life, definitions, or referrals to experts."""
 
 
-def offers(draft: Draft, banks: Banks, rng: random.Random) -> list[Offer]:
-    """Everything that may be asked of a draft, with the answers; of kinds with arguments, a few.
+def offers(draft: Draft, banks: Banks, rng: random.Random, kinds: Collection[str]) -> list[Offer]:
+    """What may be asked of a draft within some kinds, with the answers; of kinds with arguments, a few.
 
-    A response in another language than English is asked about in English or in its own.
+    A response in another language than English is asked about in English and in its own.
     """
-    language = draft.language if rng.random() < 0.5 else "en"
-    known = Known(draft, banks, language, rng)
-    return [*_by_code(known), *content(known), *traits(known), *task(known), *compounds(known)]
+    found: list[Offer] = []
+    for language in dict.fromkeys(("en", draft.language)):
+        known = Known(draft, banks, language, rng, kinds)
+        found += [*_by_code(known), *content(known), *traits(known), *task(known), *compounds(known)]
+    return found
 
 
 def _by_code(known: Known) -> list[Offer]:
     found: list[Offer] = []
     for kind, probe in PROBES.items():
-        if kind in known.draft.muted or (known.language, kind) not in known.banks.forms:
+        if kind in known.draft.muted or not known.asks(kind):
             continue
         for probed in probe(known.draft, known.rng):
             fill = dict(probed.fill)

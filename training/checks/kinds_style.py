@@ -2,53 +2,29 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rubricate.training.checks.banks import Trait
+from rubricate.training.checks.guards import doubtful
 from rubricate.training.checks.known import Known
 from rubricate.training.checks.offers import Offer, clauses, two_forms
 
 __all__ = ["compounds", "traits"]
 
-_GUARDS: Mapping[str, re.Pattern[str]] = {
-    kind: re.compile(pattern, re.IGNORECASE)
-    for kind, pattern in {
-        "apology": r"\bsorry\b|apolog|\bpardon|forgiv",
-        "thanks": r"\bthank|grateful|appreciat",
-        "first_person": r"\b(?:I|me|my|mine|myself)\b",
-        "first_plural": r"\b(?:we|us|our|ours|let's)\b",
-        "second_person": r"\b(?:you|your|yours|yourself)\b",
-        "date": r"\b(?:1[5-9]|20)\d\d\b|\b\d{1,2} (?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)",
-        "statistics": r"\d|per cent|percent|\bhalf\b|\bthird\b|quarter",
-        "rhetorical_question": r"\?",
-        "asks_clarifying": r"\?",
-        "warning": r"\bwarn|danger|careful|caution|never\b|\brisk|poison|\btoxic|harm",
-        "example": r"for example|for instance|such as|e\.g\.",
-        "analogy": r"\blike an?\b|\bas if\b|similar to",
-        "opinion": r"\bI (?:think|believe|find|would)|in my (?:view|opinion)",
-        "disclaimer": r"\blawyer|\bdoctor|professional|\badvice\b",
-    }.items()
-}
-"""What in a topic's own sentences might pass for a trait: then nothing is asked about it."""
-_PERSONAL = frozenset({"email", "letter", "review", "story", "dialogue", "application", "product", "complaint"})
-_DOUBTFUL_IN_PERSONAL = frozenset(
-    {
-        "opinion", "anecdote", "names_person", "by_name", "second_person", "first_person", "first_plural", "advert",
-        "call_to_action", "offers_help", "thanks", "apology", "formal", "informal", "greeting", "next_steps",
-        "history", "enthusiastic", "humour", "metaphor", "urges_to_buy", "own_process", "asks_clarifying",
-        "empathetic", "encouraging", "pessimistic", "flattery", "date", "urgency", "self_praise", "warning",
-    }
-)  # fmt: skip
+
+_ABSENT = 12
+"""How many of the traits of which no phrase is in are looked at."""
 
 
 def traits(known: Known) -> list[Offer]:
-    """Plain and negated offers of every trait of which something is known."""
+    """Plain and negated offers of traits: of every one that is in or nearly missed, and of some that are not."""
     found: list[Offer] = []
-    for trait in _of_language(known):
-        state = _state(known, trait)
+    entries = [trait for trait in _of_language(known) if trait.kind in known.kinds]
+    named = [trait for trait in entries if trait.kind in known.draft.traits]
+    others = [trait for trait in entries if trait.kind not in known.draft.traits]
+    for trait in [*named, *known.rng.sample(others, min(_ABSENT, len(others)))]:
         worded = _worded(known, trait)
+        state = None if worded is None else _state(known, trait)
         if state is not None and worded is not None:
             near = trait.kind in known.draft.traits and not state
             found += two_forms(worded, state, weight=0.5 if near else 0.0)
@@ -71,14 +47,9 @@ def _state(known: Known, trait: Trait) -> bool | None:
     draft = known.draft
     if draft.traits.get(trait.kind):
         return True
-    if trait.kind in draft.muted:
+    if trait.kind in draft.muted or doubtful(trait.kind, trait.language, draft.topic.task, draft.matter):
         return None
-    if trait.kind in _DOUBTFUL_IN_PERSONAL and draft.topic.task in _PERSONAL:
-        return None
-    guard = _GUARDS.get(trait.kind)
-    if guard is None or trait.kind in draft.traits:
-        return False
-    return None if guard.search(draft.response) else False
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +65,12 @@ def _clauses(known: Known) -> list[_Clause]:
     """Verb phrases of the draft's traits, form and points; a few of each, of both answers."""
     rng, draft, banks = known.rng, known.draft, known.banks
     found: list[_Clause] = []
-    entries = [(trait, state) for trait in _of_language(known) if (state := _state(known, trait)) is not None]
-    there = [entry for entry in entries if entry[1]]
-    for trait, state in [*there[:2], *rng.sample(entries, min(2, len(entries)))]:
+    entries = [trait for trait in _of_language(known) if trait.kind in known.kinds]
+    there = [trait for trait in entries if trait.kind in draft.traits]
+    for trait in [*rng.sample(there, min(2, len(there))), *rng.sample(entries, min(3, len(entries)))]:
+        state = _state(known, trait)
+        if state is None:
+            continue
         found += _both_ways(known, clauses(trait, False), clauses(trait, True), state, trait.kind)
     for kind, met in _simple_forms(known):
         form = banks.forms.get(("en", kind))
@@ -136,7 +110,7 @@ def _both_ways(known: Known, plain: list[str], denied: list[str], met: bool, key
 
 def compounds(known: Known) -> list[Offer]:
     """Two verb phrases of different kinds joined by `and` or `or`, in all four combinations of truth."""
-    if known.language != "en" or known.draft.language != "en":
+    if known.language != "en" or known.draft.language != "en" or not (known.asks("and") or known.asks("or")):
         return []
     pool = _clauses(known)
     known.rng.shuffle(pool)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from rubricate.training.checks.banks import Banks, Point
 from rubricate.training.checks.draft import Draft
@@ -36,15 +36,19 @@ class Known:
     """A draft, the banks, and the language that its criteria are worded in.
 
     Attributes:
+        kinds: the kinds that are wanted.
         true, false: the points that are known to be stated, and not to be, with wordings in the language; both
             shuffled, but points of which there is a near miss come first among the false ones.
     """
 
-    def __init__(self, draft: Draft, banks: Banks, language: str, rng: random.Random) -> None:
+    def __init__(
+        self, draft: Draft, banks: Banks, language: str, rng: random.Random, kinds: Collection[str] = ()
+    ) -> None:
         self.draft = draft
         self.banks = banks
         self.language = language
         self.rng = rng
+        self.kinds = kinds
         self.true: list[Point] = []
         self.false: list[Point] = []
         for point in draft.topic.points:
@@ -54,6 +58,10 @@ class Known:
         rng.shuffle(self.true)
         rng.shuffle(self.false)
         self.false.sort(key=lambda point: point.id not in draft.missed)
+
+    def asks(self, kind: str) -> bool:
+        """Whether a kind of form is wanted and the language has wordings of it."""
+        return kind in self.kinds and (self.language, kind) in self.banks.forms
 
     def ask(
         self,
@@ -65,10 +73,10 @@ class Known:
         fill: Mapping[str, str] | None = None,
         weight: float = 0.0,
     ) -> list[Offer]:
-        """The offers of a kind with that answer; none where the language has no wordings of it."""
-        form = self.banks.forms.get((self.language, kind))
-        if form is None:
+        """The offers of a kind with that answer; none where `asks` says no."""
+        if not self.asks(kind):
             return []
+        form = self.banks.forms[self.language, kind]
         return two_forms(form, met, key=key, bucket=bucket, fill=fill, weight=weight)
 
     def fill(self, **points: Point) -> dict[str, str]:

@@ -139,6 +139,8 @@ def _one_paragraph(draft: Draft, rng: random.Random) -> list[Probed]:
 
 def _list_length(draft: Draft, rng: random.Random) -> list[Probed]:
     count = draft.measured.bullets + draft.measured.numbered
+    if draft.layout in ("table", "json", "broken_json"):
+        return []
     if draft.layout not in LISTS:
         return [Probed({"n": str(n)}, False, str(n)) for n in (rng.choice((2, 3, 4, 5)),)]
     numbers = {count + 1, count + 2, count, count - 1} - {0, 1, -1}

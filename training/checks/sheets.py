@@ -158,7 +158,7 @@ def make_sheets(
     tally = _Tally()
     made: list[Labelled] = []
     for number, draft in zip(range(n), drafts(part, rng, settings), strict=False):
-        found = [offer for offer in offers(draft, part, rng) if offer.kind in allowed]
+        found = offers(draft, part, rng, allowed)
         rollout = Rollout(draft.prompt, draft.response, draft.reference, id=f"{split}-{seed}-{number}")
         made += [
             Labelled(rollout, criterion, met)
