@@ -11,60 +11,19 @@ from typing import TypedDict
 from rubricate.chat.base import ChatModel, Completion, Finish, Message, TokenLogprob
 from rubricate.data.records import Rollout
 from rubricate.errors import (
-    AnswerError,
-    BudgetError,
-    ChatError,
-    CircuitOpenError,
-    ConfigError,
     ContextOverflowError,
-    DeadlineError,
-    ParseError,
-    RateLimitError,
-    RequestError,
-    RubricateError,
-    VerifierError,
 )
+from rubricate.failures import failure, failure_of
 from rubricate.judges.fence import fence, make_nonce
 from rubricate.judges.mass import is_sound
 from rubricate.judges.view import View, get_view, name_of, prompt_text
 from rubricate.prompts import Prompt
 from rubricate.rubrics import Criterion, Rubric
-from rubricate.types import RESPONSE_KINDS, Failure, FailureCause, FailureKind, Judgement, Verdict, fingerprint
+from rubricate.types import Failure, FailureKind, Judgement, Verdict, fingerprint
 
-__all__ = ["CriteriaJudge", "Material", "ModelJudge", "Shown", "failure_of"]
+__all__ = ["CriteriaJudge", "Material", "ModelJudge", "Shown", "failure", "failure_of"]
 
 log = logging.getLogger(__name__)
-
-_KINDS: tuple[tuple[type[RubricateError], FailureKind], ...] = (
-    (DeadlineError, FailureKind.DEADLINE),
-    (RateLimitError, FailureKind.RATE_LIMIT),
-    (BudgetError, FailureKind.BUDGET),
-    (CircuitOpenError, FailureKind.CIRCUIT_OPEN),
-    (ContextOverflowError, FailureKind.OVERFLOW),
-    (RequestError, FailureKind.REQUEST),
-    (VerifierError, FailureKind.VERIFIER),
-    (ConfigError, FailureKind.REQUEST),
-    (ChatError, FailureKind.SERVER),
-)
-
-
-def failure_of(error: Exception) -> Failure:
-    """An error as a typed failure. Whose doing it is follows from its kind; the reward may revise that when it
-    sees that no sibling could be judged either."""
-    if isinstance(error, AnswerError):
-        kind = FailureKind(error.outcome)
-    elif isinstance(error, ParseError):
-        kind = FailureKind(error.kind)
-    else:
-        kind = next((kind for cls, kind in _KINDS if isinstance(error, cls)), FailureKind.INTERNAL)
-    retryable = error.retryable if isinstance(error, RubricateError) else False
-    return failure(kind, str(error) or type(error).__name__, retryable=retryable)
-
-
-def failure(kind: FailureKind, message: str, *, retryable: bool = False) -> Failure:
-    """A failure with the cause that goes with its kind."""
-    cause = FailureCause.RESPONSE if kind in RESPONSE_KINDS else FailureCause.INFRASTRUCTURE
-    return Failure(kind, cause, message, retryable)
 
 
 def answer_tokens(answer: Completion, model: str) -> tuple[TokenLogprob, ...] | Failure:

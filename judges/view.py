@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from rubricate.data.records import Rollout, Turn
+from rubricate.data.records import Rollout
+from rubricate.data.turns import prompt_of, turns_text
 from rubricate.errors import ConfigError
 from rubricate.judges.parsing import strip_reasoning
 
@@ -39,24 +40,12 @@ def trajectory(rollout: Rollout) -> str:
     """Every turn of the response: reasoning, tool calls and tool results included."""
     if isinstance(rollout.response, str):
         return rollout.response
-    return "\n\n".join(_show(turn) for turn in rollout.response)
+    return turns_text(rollout.response)
 
 
 def prompt_text(rollout: Rollout) -> str:
     """The prompt as one text; a conversation keeps its roles."""
-    if isinstance(rollout.prompt, str):
-        return rollout.prompt
-    if len(rollout.prompt) == 1 and rollout.prompt[0].role == "user":
-        return rollout.prompt[0].content
-    return "\n\n".join(_show(turn) for turn in rollout.prompt)
-
-
-def _show(turn: Turn) -> str:
-    head = f"[{turn.role}{f' {turn.name}' if turn.name else ''}]"
-    parts = [f"[reasoning] {turn.reasoning}"] if turn.reasoning else []
-    parts += [turn.content] if turn.content else []
-    parts += [f"[calls {name}] {arguments}" for name, arguments in turn.tool_calls]
-    return f"{head} " + "\n".join(parts)
+    return prompt_of(rollout.prompt)
 
 
 def name_of(function: Callable[..., object]) -> str:
