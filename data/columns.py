@@ -31,7 +31,16 @@ from rubricate.data.records import Rollout, Turn, parse_turns
 from rubricate.errors import ConfigError, FormatError
 from rubricate.narrow import as_array, as_object
 
-__all__ = ["COLUMNS", "RUBRIC_COLUMNS", "rollouts_from_record"]
+__all__ = [
+    "COLUMNS",
+    "RUBRIC_COLUMNS",
+    "Columns",
+    "listed_value",
+    "read_identity",
+    "read_prompt",
+    "read_reference",
+    "rollouts_from_record",
+]
 
 _CONVERSATIONS = ("conversation_history", "CONVERSATION")
 _TURNS = ("messages", *_CONVERSATIONS)
@@ -58,16 +67,30 @@ Text = str | tuple[Turn, ...]
 _TURNS_TEXT = re.compile(r'\s*\[\s*\{\s*"(role|content)"\s*:')
 
 
-class _Columns:
-    """A record whose columns are taken one role at a time; what nobody took is metadata."""
+class Columns:
+    """A record whose columns are taken one role at a time; what nobody took is metadata.
 
-    def __init__(self, record: Mapping[str, object], chosen: Mapping[str, str]) -> None:
+    Args:
+        record: column names and values.
+        chosen: role and column, where the caller names it.
+        roles: the roles and the columns accepted for each.
+
+    Raises ConfigError for a role that does not exist.
+    """
+
+    def __init__(
+        self,
+        record: Mapping[str, object],
+        chosen: Mapping[str, str],
+        roles: Mapping[str, tuple[str, ...]] = COLUMNS,
+    ) -> None:
         self.record = record
+        self.roles = roles
         self._chosen = chosen
         self.used: set[str] = {name for name in RUBRIC_COLUMNS if name in record}
-        unknown = [role for role in chosen if role not in COLUMNS]
+        unknown = [role for role in chosen if role not in roles]
         if unknown:
-            hint = f"roles: {', '.join(COLUMNS)}"
+            hint = f"roles: {', '.join(roles)}"
             raise ConfigError(f"there is no role {unknown[0]!r} for a column", hint=hint)
 
     def find(self, role: str) -> str:
@@ -78,9 +101,9 @@ class _Columns:
                 raise FormatError(f"the column chosen as {role} is not there", field=chosen, hint=self._seen())
             return chosen
         taken = set(self._chosen.values())
-        names = [name for name in COLUMNS[role] if self.record.get(name) not in (None, "") and name not in taken]
+        names = [name for name in self.roles[role] if self.record.get(name) not in (None, "") and name not in taken]
         if not names:
-            empty = (name for name in COLUMNS[role] if name in self.record and name not in taken)
+            empty = (name for name in self.roles[role] if name in self.record and name not in taken)
             return next(empty, "") or self._spelled_otherwise(role, taken)
         for other in names[1:]:
             if self.record[other] != self.record[names[0]]:
@@ -94,8 +117,8 @@ class _Columns:
 
         Raises FormatError where there are several.
         """
-        accepted = {name.casefold() for name in COLUMNS[role]}
-        known = {name for names in COLUMNS.values() for name in names} | taken
+        accepted = {name.casefold() for name in self.roles[role]}
+        known = {name for names in self.roles.values() for name in names} | taken
         found = [name for name in self.record if name.strip().casefold() in accepted and name not in known]
         for other in found[1:]:
             message = f"{found[0]!r} and {other!r} could both be the {role}"
@@ -116,11 +139,13 @@ class _Columns:
         return f"columns here: {', '.join(self.record)}"
 
     def missing(self, roles: Sequence[str]) -> FormatError:
-        wanted = " or ".join(name for role in roles for name in COLUMNS[role])
+        """The error for a role that no column plays, to be raised."""
+        wanted = " or ".join(name for role in roles for name in self.roles[role])
         hint = f"name the one to take: columns={{{roles[0]!r}: NAME}}, or --column {roles[0]}=NAME; {self._seen()}"
         return FormatError(f"no {roles[0]}: none of the columns {wanted} is there", hint=hint)
 
     def rest(self) -> dict[str, object]:
+        """The columns that nobody took."""
         return {name: value for name, value in self.record.items() if name not in self.used}
 
 
@@ -136,11 +161,11 @@ def rollouts_from_record(
 
     Raises FormatError naming the field, ConfigError for a role that does not exist.
     """
-    columns_ = _Columns(record, columns or {})
-    prompt, response = _prompt(columns_)
+    columns_ = Columns(record, columns or {})
+    prompt, response = read_prompt(columns_)
     answers = _responses(columns_) if response is None else [("", response, None)]
-    reference = _reference(*columns_.take("reference"))
-    name = _identity(*columns_.take("id")) or default_id
+    reference = read_reference(*columns_.take("reference"))
+    name = read_identity(*columns_.take("id")) or default_id
     finish_column, finish = columns_.take("finish")
     if finish is not None and not isinstance(finish, str):
         raise FormatError(f"expected text, got {type(finish).__name__}", field=finish_column)
@@ -153,7 +178,7 @@ def rollouts_from_record(
     return rollouts
 
 
-def _listed(value: object, field: str) -> object:
+def listed_value(value: object, field: str) -> object:
     """A list that came as JSON text (CSV, some Parquet files) as a list; anything else as it is."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:
@@ -163,21 +188,27 @@ def _listed(value: object, field: str) -> object:
     return value
 
 
-def _prompt(columns: _Columns) -> tuple[Text, Text | None]:
-    """The prompt, and the response where the column `messages` holds that too."""
+def read_prompt(columns: Columns, *, response: bool = True) -> tuple[Text, Text | None]:
+    """The prompt, and the response where the column `messages` holds that too.
+
+    Args:
+        response: the row must have a response, in `messages` where no other column has it.
+
+    Raises FormatError for a prompt that is missing, empty, or neither text nor messages.
+    """
     joined = _alpaca(columns)
     if joined:
         return _with_system(joined, columns), None
     name, value = columns.take("prompt")
     if not name:
         raise columns.missing(["prompt"])
-    turns = parse_turns(_listed(value, name) if name in _TURNS else _turns_in_text(value), name)
+    turns = parse_turns(listed_value(value, name) if name in _TURNS else _turns_in_text(value), name)
     if not turns or (isinstance(turns, str) and not turns.strip()):
         raise FormatError("the prompt is empty", field=name)
-    response: Text | None = None
-    if name == "messages" and not isinstance(turns, str):
-        turns, response = _split_messages(turns, columns)
-    return _with_system(turns, columns), response
+    found: Text | None = None
+    if name == "messages" and not isinstance(turns, str) and (response or turns[-1].role == "assistant"):
+        turns, found = _split_messages(turns, columns)
+    return _with_system(turns, columns), found
 
 
 def _turns_in_text(value: object) -> object:
@@ -193,7 +224,7 @@ def _turns_in_text(value: object) -> object:
     return found if messages and whole else value
 
 
-def _alpaca(columns: _Columns) -> str:
+def _alpaca(columns: Columns) -> str:
     """`instruction` and `input` as one text, where both hold text and the caller chose no column."""
     first, second = columns.record.get("instruction"), columns.record.get("input")
     others = [name for name in COLUMNS["prompt"] if name in columns.record and name not in ("instruction", "input")]
@@ -203,7 +234,7 @@ def _alpaca(columns: _Columns) -> str:
     return "\n\n".join(text for text in (first, second) if text.strip())
 
 
-def _split_messages(turns: tuple[Turn, ...], columns: _Columns) -> tuple[tuple[Turn, ...], Text | None]:
+def _split_messages(turns: tuple[Turn, ...], columns: Columns) -> tuple[tuple[Turn, ...], Text | None]:
     if columns.find("response") or columns.find("responses"):
         return turns, None
     last = max((index for index, turn in enumerate(turns) if turn.role == "user"), default=-1)
@@ -214,7 +245,7 @@ def _split_messages(turns: tuple[Turn, ...], columns: _Columns) -> tuple[tuple[T
     return turns[: last + 1], after[0].content if plain else after
 
 
-def _with_system(prompt: Text, columns: _Columns) -> Text:
+def _with_system(prompt: Text, columns: Columns) -> Text:
     name, value = columns.take("system")
     if value is None or value == "":
         return prompt
@@ -229,7 +260,7 @@ def _with_system(prompt: Text, columns: _Columns) -> Text:
 Answer = tuple[str, Text, Mapping[str, object] | None]
 
 
-def _responses(columns: _Columns) -> list[Answer]:
+def _responses(columns: Columns) -> list[Answer]:
     """Id suffix, response and further fields of each response."""
     single, group = columns.find("response"), columns.find("responses")
     if single and group and columns.record[single] is not None:
@@ -240,7 +271,7 @@ def _responses(columns: _Columns) -> list[Answer]:
         raise columns.missing(["response", "responses"])
     if not group:
         return [("", *_response(value, name))]
-    listed = as_array(_listed(value, name))
+    listed = as_array(listed_value(value, name))
     if listed is None:
         raise FormatError(f"expected a list of responses, got {type(value).__name__}", field=name)
     if not listed:
@@ -269,7 +300,8 @@ def _response(value: object, field: str) -> tuple[Text, Mapping[str, object] | N
     return parse_turns(fields[names[0]], f"{field}.{names[0]}"), extra
 
 
-def _reference(name: str, value: object) -> str | None:
+def read_reference(name: str, value: object) -> str | None:
+    """The value of the column `name` as a reference answer; None where it is empty. Raises FormatError."""
     if value is None or value == "":
         return None
     if isinstance(value, bool) or not isinstance(value, str | int | float):
@@ -277,7 +309,8 @@ def _reference(name: str, value: object) -> str | None:
     return str(value)
 
 
-def _identity(name: str, value: object) -> str:
+def read_identity(name: str, value: object) -> str:
+    """The value of the column `name` as the row's id; "" where it is empty. Raises FormatError."""
     if value is None or value == "":
         return ""
     if isinstance(value, bool) or not isinstance(value, str | int):

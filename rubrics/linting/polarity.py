@@ -10,7 +10,7 @@ from rubricate.rubrics.formats.base import Place
 from rubricate.rubrics.formats.common import note_polarity
 from rubricate.rubrics.linting.base import Found, Severity, Subject, rule
 
-__all__: list[str] = []
+__all__ = ["as_error"]
 
 _SUBJECT = r"\W*(?:(?:the |this )?(?:response|answer|model|assistant|output|reply|text|it)\s+)?"
 _GOOD = re.compile(
@@ -61,7 +61,7 @@ def penalised_virtue(subject: Subject) -> Iterator[Found]:
     for criterion in subject.criteria:
         if criterion.polarity is Polarity.PENALTY and (_noted(criterion) or _GOOD.match(criterion.text)):
             message = "it is a penalty, yet describes good behaviour: a response that meets it loses"
-            fix = f'make it a reward of weight {criterion.weight:g}, or word the error: "{_as_error(criterion)}"'
+            fix = f'make it a reward of weight {criterion.weight:g}, or word the error: "{as_error(criterion)}"'
             yield Found((criterion.id,), message, fix)
 
 
@@ -107,7 +107,7 @@ _FLIPS = (
 )
 
 
-def _as_error(criterion: Criterion) -> str:
+def as_error(criterion: Criterion) -> str:
     """The text turned into the error, as far as that is mechanical."""
     text = criterion.text.strip()
     for pattern, other in _FLIPS:
