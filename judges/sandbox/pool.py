@@ -25,7 +25,8 @@ MEMORY = 256 * 2**20
 """Default address space of one check, in bytes. A bare interpreter with its libraries takes about a tenth."""
 
 _START_SECONDS = 60.0
-_LEAST_MEMORY = 64 * 2**20
+_LONGEST_SECONDS = 86_400.0
+_LEAST_MEMORY, _MOST_MEMORY = 64 * 2**20, 2**47  # no address space is larger
 _LONGEST_SOURCE = 100_000
 
 
@@ -106,7 +107,7 @@ def run_checks(
     Args:
         source: Python source that defines `function`, a function of one text that returns True or False.
         function: its name.
-        seconds: wall time for each text; the interpreter's start is not counted.
+        seconds: wall time for each text, a day at most; the interpreter's start is not counted.
         memory: address space in bytes, at least 64 MiB.
         unsafe_without_seccomp: where there is no system call filter (macOS, other machines), run all the same, with
             RestrictedPython and resource limits alone. Known to be escapable; only for source that you trust.
@@ -154,10 +155,11 @@ def _job(source: str, texts: Sequence[str], function: str, unsafe: bool) -> Job:
 
 
 def _limits(seconds: float, memory: int) -> Limits:
-    if not 0.0 < seconds < float("inf"):
-        raise ConfigError(f"seconds is {seconds}", hint="use a time above 0")
-    if memory < _LEAST_MEMORY:
-        raise ConfigError(f"memory is {memory} bytes", hint=f"an interpreter needs {_LEAST_MEMORY} or more")
+    if not 0.0 < seconds <= _LONGEST_SECONDS:
+        raise ConfigError(f"seconds is {seconds}", hint="use a time above 0, a day at most")
+    if not _LEAST_MEMORY <= memory <= _MOST_MEMORY:
+        hint = f"an interpreter needs {_LEAST_MEMORY} or more, and {_MOST_MEMORY} is the most there can be"
+        raise ConfigError(f"memory is {memory} bytes", hint=hint)
     return Limits(seconds, _START_SECONDS, memory)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib.util
 import json
 import os
@@ -14,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -73,24 +74,32 @@ class Wake:
 
     def __init__(self) -> None:
         self.requested = False
-        self.receiver, self._sender = os.pipe()
         self._lock = threading.Lock()
-        self._open = True
+        self._pipe: tuple[int, int] | None = None
+
+    def open(self) -> int:
+        """A descriptor that can be read as soon as the end is asked for. Conversations that only wait need none:
+        hundreds of them would use up this process's descriptors."""
+        with self._lock:
+            if self._pipe is None:
+                self._pipe = os.pipe()
+            if self.requested:
+                os.write(self._pipe[1], b"x")
+            return self._pipe[0]
 
     def request(self) -> None:
         """Ask for the end. Nothing happens when it has come already."""
-        self.requested = True
         with self._lock:  # a closed descriptor's number may belong to someone else by now
-            if self._open:
-                os.write(self._sender, b"x")
+            self.requested = True
+            if self._pipe is not None:
+                os.write(self._pipe[1], b"x")
 
     def close(self) -> None:
         """Release the pipe."""
         with self._lock:
-            if self._open:
-                self._open = False
-                os.close(self.receiver)
-                os.close(self._sender)
+            pipe, self._pipe = self._pipe, None
+            for descriptor in pipe or ():
+                os.close(descriptor)
 
 
 def unsupported_reason() -> str:
@@ -114,7 +123,7 @@ def converse(job: Job, limits: Limits, wake: Wake | None = None) -> list[CheckRe
     if reason and not (job.unsafe and os.name == "posix"):
         return [_unsupported(reason)] * len(job.texts)
     nonce = secrets.token_hex(16)
-    payload = json.dumps(
+    body = json.dumps(
         {
             "nonce": nonce,
             "source": job.source,
@@ -126,17 +135,25 @@ def converse(job: Job, limits: Limits, wake: Wake | None = None) -> list[CheckRe
             "cpu": limits.seconds * len(job.texts),
         }
     ).encode("ascii")
+    # With its length, since the end of the pipe may not come: a process that was forked meanwhile holds it open.
+    payload = b"%d\n%b" % (len(body), body)
     try:
         process = _start()
     except OSError as error:
-        failed = CheckResult(None, CheckFailure.START, f"no interpreter could be started: {error.strerror}")
-        return [failed] * len(job.texts)
+        return [_no_start(f"no interpreter could be started: {error.strerror}")] * len(job.texts)
+    talk = _Talk(process, payload, Reader(nonce, len(job.texts)), limits, wake)
+    trouble = ""
     try:
-        talk = _Talk(process, payload, Reader(nonce, len(job.texts)), limits, wake)
         talk.listen()
+    except OSError as error:  # such as no descriptor being left
+        trouble = f"the interpreter could not be listened to: {error.strerror}"
     finally:
         code = _end(process)
-    return talk.results(code)
+    return [_no_start(trouble)] * len(job.texts) if trouble else talk.results(code)
+
+
+def _no_start(message: str) -> CheckResult:
+    return CheckResult(None, CheckFailure.START, message)
 
 
 def _unsupported(reason: str) -> CheckResult:
@@ -175,6 +192,8 @@ def _compile_once(folder: Path) -> None:
 def _start() -> subprocess.Popen[bytes]:
     # -S -s -P and an environment of our own are what -I does, but for the hash seed: -I would ignore it, and the
     # order of sets would change a check from one run to the next.
+    if not sys.executable:  # Python inside another program
+        raise OSError(errno.ENOENT, "sys.executable is empty")
     options = ["-S", "-s", "-P", "-B", "-W", "ignore"]
     if sys.pycache_prefix is not None:
         options += ["-X", f"pycache_prefix={sys.pycache_prefix}"]
@@ -203,6 +222,20 @@ def _end(process: subprocess.Popen[bytes]) -> int:
     return process.wait()
 
 
+@contextlib.contextmanager
+def _exit_of(process: subprocess.Popen[bytes]) -> Generator[int | None]:
+    """A descriptor that can be read once the process has ended, None where the system has none."""
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):
+        yield None
+        return
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
 class _Talk:
     """One conversation: the request goes out, lines come in, and each has its deadline."""
 
@@ -224,11 +257,13 @@ class _Talk:
         if stdin is None or stdout is None:  # both are pipes, by the call in `_start`
             raise RuntimeError("the sandbox process has no pipes")
         os.set_blocking(stdin.fileno(), False)
-        with selectors.DefaultSelector() as selector:
+        with selectors.DefaultSelector() as selector, _exit_of(self._process) as ended:
             selector.register(stdin, selectors.EVENT_WRITE)
             selector.register(stdout, selectors.EVENT_READ)
+            if ended is not None:
+                selector.register(ended, selectors.EVENT_READ)
             if self._wake is not None:
-                selector.register(self._wake.receiver, selectors.EVENT_READ)
+                selector.register(self._wake.open(), selectors.EVENT_READ)
             going = True
             while going and self._stopped is None:
                 left = self._deadline() - time.monotonic()
@@ -240,6 +275,8 @@ class _Talk:
                     stdin.close()
                 if stdout in ready:
                     going = self._receive(stdout)
+                elif ended in ready:  # and all it said has been read, whoever may still hold its output open
+                    going = False
                 elif left <= 0:
                     self._stopped = CheckFailure.TIMEOUT
         if self._stopped is None:
@@ -295,7 +332,7 @@ class _Talk:
             message = f"the interpreter was not ready after {self._limits.start_seconds:g} s"
         else:
             message = f"the interpreter did not come up (status {code})"
-        return CheckResult(None, CheckFailure.START, message)
+        return _no_start(message)
 
     def _why(self, code: int) -> tuple[CheckFailure, str]:
         if self._stopped is CheckFailure.TIMEOUT:
