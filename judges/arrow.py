@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Unpack
 
 from rubricate.chat.base import ChatModel, ChatRequest, Completion
@@ -12,6 +12,7 @@ from rubricate.data.records import Rollout
 from rubricate.errors import AnswerError, ChatError, ConfigError, ParseError, RubricateError
 from rubricate.judges.arrow_reply import Flag, read_flags
 from rubricate.judges.base import ModelJudge, Shown, failure, failure_of, sound_tokens
+from rubricate.judges.parsing.agreed import agreed
 from rubricate.prompts import Prompt, load_prompt
 from rubricate.rubrics import BinaryScale, Criterion
 from rubricate.types import Failure, FailureKind, Judgement, Usage, Verdict
@@ -209,6 +210,7 @@ class ArrowJudge(ModelJudge):
             if isinstance(sound, Failure):
                 return dict.fromkeys((item.number for item in items), sound)
         keys = [key for item in items for key in (item.met, item.applies)]
+        agreed(lambda text: _values(replace(reply, text=text, logprobs=None), keys, quoted), reply.text, quoted)
         flags, texts = read_flags(reply, keys, quoted)
         return {item.number: self._verdict(item, flags, texts) for item in items}
 
@@ -247,6 +249,11 @@ class ArrowJudge(ModelJudge):
     def _failed(self, criterion: Criterion, why: Failure | None) -> Verdict:
         only = failure(FailureKind.REQUEST, "only binary criteria can be judged by true and false")
         return Verdict.failed(criterion.id, why or only, judge=self.name)
+
+
+def _values(reply: Completion, keys: Sequence[str], quoted: Sequence[str]) -> dict[str, tuple[bool, bool]]:
+    """What the words of a reply say, by key."""
+    return {key: (flag.value, flag.clear) for key, flag in read_flags(reply, keys, quoted)[0].items()}
 
 
 def _missing(key: str) -> Failure:

@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 from rubricate.chat.base import Completion, TokenLogprob
 from rubricate.errors import ParseError
 from rubricate.judges.mass import LabelMass, label_mass, plain_tokens
-from rubricate.judges.parsing.announced import unquoted
+from rubricate.judges.parsing.behind import said_of, speaks_against
 from rubricate.judges.parsing.objects import find_spans
 from rubricate.judges.parsing.reading import Reading, Structure, read_reply
-from rubricate.judges.parsing.text import sentences
-from rubricate.judges.parsing.verdict import takes_back, text_marks, verdict_labels
+from rubricate.judges.parsing.verdict import takes_back, verdict_labels
 from rubricate.judges.parsing.vocabulary import vocabulary_of
 from rubricate.narrow import as_object
 
@@ -26,17 +25,7 @@ _TRUE = frozenset({"true", "yes"})
 _FALSE = frozenset({"false", "no"})
 _CHOICES = ("met", "unmet", "not_applicable")
 _KEY = re.compile(r"[\"'`]?\bcriteria_met_(\d{1,4})\b[\"'`]?")
-_NUMBERED = re.compile(
-    r"\b(?:criteri(?:on|a)|items?|numbers?|no\.|points?) ?#? ?(\d{1,4}(?:(?: ?, ?(?:and )?| and | & )\d{1,4})*)\b",
-    re.I,
-)
-_SAID = re.compile(
-    r"\bthe criterion (?:(?:is|was)(?= (?:\w+ly |not |in fact ){0,3}[\"'`]?(?:true|false)\b)|should be"
-    r"|should have been|must be)(?P<not> not(?! only))?(?: (?:\w+ly|in fact))?(?P<not2> not)? [\"'`]?"
-    r"(?P<word>true|false|met|unmet)\b",
-    re.I,
-)
-"""What the sentences that prose is read for do not cover: `The criterion should be false.`"""
+_MET = "criteria_met_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,39 +131,23 @@ def _doubted(key: str, value: bool, reading: Reading, records: Sequence[Mapping[
     if any(other is not value for other in others):
         return True
     name, _, number = key.rpartition("_")
-    if name != "criteria_met":
+    if f"{name}_" != _MET:
         return False
     places = [at for at, part in enumerate(reading.parts) if isinstance(part, Structure)]
     words = " ".join(part for part in reading.parts[places[-1] + 1 :] if isinstance(part, str))
     explanation = records[-1].get(f"explanation_{number}")
     reason = reading.own_words(explanation) if isinstance(explanation, str) else ""
-    return _says_otherwise(words, int(number), value, behind=True) or _says_otherwise(reason, int(number), value)
-
-
-def _says_otherwise(text: str, number: int, value: bool, *, behind: bool = False) -> bool:
-    """Whether sentences on that criterion, or on none by number, contradict its flag.
-
-    Args:
-        behind: the text stands behind the object, where labels and corrections count as well.
-    """
-    words, finder = vocabulary_of(_CHOICES), verdict_labels("verdict")
-    text = unquoted(_KEY.sub(r"criterion \1", text) if behind else text, words.exact)
-    kept: list[str] = []
-    for sentence in sentences(text):
-        numbers = [digits for match in _NUMBERED.finditer(sentence.text) for digits in re.findall(r"\d+", match[1])]
-        if not sentence.text.endswith("?") and (not numbers or str(number) in numbers):
-            kept.append(_NUMBERED.sub("the criterion", sentence.text))
-    said = "\n".join(kept)
-    for match in _SAID.finditer(said):
-        positive = match["word"].lower() in ("true", "met")
-        if (positive is ((match["not"] or match["not2"]) is None)) is not value:
-            return True
-    verdict = _CHOICES[0] if value else _CHOICES[1]
-    if behind:
-        labelled = re.sub(r"\bthe criterion ?([:=])", r"verdict \1", said)
-        if any(mark.value != verdict for mark in text_marks(labelled, words, finder, after=True)):
-            return True
-    return takes_back(said, verdict, words, finder)
+    vocabulary, finder, verdict = vocabulary_of(_CHOICES), verdict_labels("verdict"), _CHOICES[0 if value else 1]
+    numbers = sorted({name.removeprefix(_MET) for record in records for name in record if name.startswith(_MET)})
+    said = said_of(
+        _KEY.sub(r"criterion \1", words),
+        numbers,
+        lambda text: isinstance(vocabulary.exact(text), str),
+        others=sorted({*re.findall(r"\b\d{1,3}\b", words)} - {*numbers}),
+    )
+    return takes_back(reason, verdict, vocabulary, finder) or (
+        number in said and speaks_against(said[number], verdict, vocabulary, finder)
+    )
 
 
 def _flag(value: object) -> bool | None:

@@ -16,6 +16,7 @@ from rubricate.data.records import Rollout
 from rubricate.errors import AnswerError, ChatError, ConfigError, ParseError
 from rubricate.judges.base import Shown, failure, failure_of
 from rubricate.judges.pairwise_base import RETRY, GroupModelJudge, SharedMaterial, ids_of
+from rubricate.judges.parsing.agreed import agreed
 from rubricate.judges.parsing.reading import read_reply as split_reply
 from rubricate.judges.reply import Question, question_of, read_reply, reply_schema
 from rubricate.narrow import as_array, as_object
@@ -232,7 +233,8 @@ class ListwiseJudge(GroupModelJudge):
             return _Found({}, {}, dict.fromkeys(wanted, failure_of(reply)))
         try:
             text = reply.require_text(self.model.name)
-            record = _record(text, chunk.material.quoted)
+            quoted = chunk.material.quoted
+            record = agreed(lambda said: _record(said, quoted), text, quoted, _decided)
             if self.mode == "ranks":
                 scores, reasons = _read_ranks(record, wanted, text)
                 return _Found(scores, reasons, {}, reply.usage)
@@ -252,6 +254,11 @@ def _record(text: str, quoted: Sequence[str]) -> Mapping[str, object]:
         kind = "incomplete" if not found else "ambiguous"
         raise ParseError(f"the reply holds {len(found)} JSON objects", kind=kind, reply=text)
     return found[0]
+
+
+def _decided(record: Mapping[str, object]) -> list[object]:
+    """What of a record decides."""
+    return [record.get(key) for key in ("ranking", "best", "final")]
 
 
 def _ids_in(entries: object) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from rubricate.errors import ParseError
 from rubricate.judges.parsing import parse_preference, strip_reasoning
+from rubricate.judges.parsing.agreed import agreed
 from rubricate.judges.parsing.contest import TIE, contest_of
 from rubricate.judges.parsing.objects import find_spans
 from rubricate.judges.parsing.reading import read_reply
@@ -39,10 +40,6 @@ _SIDE_HEADER = re.compile(r"^[^\w\n]{0,8}Response ([AB])[^\w\n]{0,8}$", re.M)
 _ITEM = re.compile(r"^[^\w\n]{0,8}Criterion (\d{1,4})\b[^:\n]*:[ \t]*(?:Justification:)?[ \t*]*(\w?)", re.M)
 _ARENA = re.compile(r"\[\[\s*([AB])\s*(>>|>|=|<|<<)\s*([AB])\s*\]\]")
 _ANSWER = re.compile(r"</?answer>", re.I)
-_REASONING = re.compile(
-    r"</?(?:think|thinking|thought|reasoning|reflection|scratchpad)>|\[/?THINK\]|◁/?think▷|<\|end_of_thought\|>",
-    re.I,
-)
 _LAST = 80
 
 
@@ -102,9 +99,15 @@ def read_ours(reply: str, criteria: Sequence[str], ties: bool, quoted: Sequence[
     told = reason if isinstance(reason, str) else ""
     # A reason that plainly names the other response takes the winner back, and so does what follows.
     after = reading.parts[-1] if isinstance(reading.parts[-1], str) else ""
-    for said in (told, after):
-        parse_preference(reply="\n".join((said, f"Winner: {winner}")), labels=LABELS, ties=True, quoted=quoted)
+    parse_preference(f"{told}\nWinner: {winner}", LABELS, ties=True, quoted=quoted)
+    _confirm(winner, after, LABELS, quoted, reply)
     return PairReply(_side(winner), told, 0 if winner == TIE else None, ahead=ahead)
+
+
+def _confirm(winner: str, after: str, labels: Sequence[str], quoted: Sequence[str], reply: str) -> None:
+    """Raises ParseError where what follows a winner names another one."""
+    if after.strip() and parse_preference(f"Winner: {winner}\n{after}", labels, ties=True, quoted=quoted) != winner:
+        raise ParseError("what follows the winner names another one", kind="ambiguous", reply=reply)
 
 
 def _by_criterion(value: object, criteria: Sequence[str], reply: str) -> dict[str, Side]:
@@ -179,7 +182,10 @@ def read_rm_r1(reply: str, criteria: Sequence[str], ties: bool, quoted: Sequence
     cut = answers and doubtful and not outside.rstrip().endswith("</answer>")
     if cut or (not answers and ("<answer>" in outside or "[[" not in outside)):
         raise ParseError("the reply ends before its answer", kind="incomplete", reply=reply)
-    side = _side(parse_preference(answers.pop() if answers else outside, _LONE, ties=ties, quoted=quoted))
+    named = parse_preference(answers.pop() if answers else outside, _LONE, ties=ties, quoted=quoted)
+    if "</answer>" in outside:
+        _confirm(named, outside.rpartition("</answer>")[2], _LONE, quoted, reply)
+    side = _side(named)
     return PairReply(side, notes.get("eval", ""), None, notes)
 
 
@@ -253,11 +259,7 @@ def read_pair(
 
     Raises ParseError, with its `kind`, for a reply without one plain winner.
     """
-    said = form.read(reply, criteria, ties, quoted)
-    if _REASONING.search(reply) and any(_REASONING.search(shown) for shown in quoted):
-        if form.read(_REASONING.sub(" ", reply), criteria, ties, quoted).side != said.side:
-            raise ParseError("the winner depends on a tag that a response holds", kind="ambiguous", reply=reply)
-    return said
+    return agreed(lambda text: form.read(text, criteria, ties, quoted), reply, quoted, lambda found: found.side)
 
 
 def pair_schema(criteria: Sequence[str], ties: bool) -> dict[str, object]:

@@ -17,6 +17,7 @@ from rubricate.errors import ConfigError, ParseError
 from rubricate.judges.base import Shown, failure
 from rubricate.judges.pairwise_base import Asked, Asker, GroupModelJudge, SharedMaterial, ids_of
 from rubricate.judges.parsing import parse_scores, strip_reasoning
+from rubricate.judges.parsing.agreed import agreed
 from rubricate.judges.spct_critic import Critic, Critique, FunctionCritic, Rating
 from rubricate.prompts import Prompt
 from rubricate.rubrics import Rubric
@@ -219,6 +220,10 @@ def read_boxed(text: str, count: int, *, quoted: Sequence[str] = ()) -> tuple[in
 
     Raises ParseError for another number of scores, and for scores off the scale.
     """
+    return agreed(lambda said: _boxed(said, count, quoted), text, quoted)
+
+
+def _boxed(text: str, count: int, quoted: Sequence[str]) -> tuple[int, ...]:
     low, high = (0, 1) if count == 1 else (1, 10)
     visible = strip_reasoning(text)
     labelled, boxes = _closing_boxes(visible)

@@ -13,6 +13,8 @@ from rubricate.judges.parsing.vocabulary import Unreadable, as_known
 __all__ = ["announced", "unquoted"]
 
 Read = str | Unreadable
+_FREE = 40_000
+"""So many characters of values, and four times the passage's, are read; labels that crowd more have no value."""
 
 
 def unquoted(text: str, exact: Callable[[str], Read]) -> str:
@@ -47,10 +49,16 @@ def announced(
     """
     marks: list[Mark[str]] = []
     since = 0
+    known: dict[tuple[str, bool, str], Read | None] = {}  # a judge that runs in a loop repeats itself
+    left = 4 * len(text) + _FREE
     for count, hit in enumerate(finder.find(text)):
-        if count == MOST_MARKS:
+        key = (hit.noun, hit.qualified, hit.value)
+        if key not in known:
+            known[key] = read(hit)
+            left -= len(hit.value)
+        if count == MOST_MARKS or left < 0:
             return [Mark(Unreadable.AMBIGUOUS, part=part)]
-        value = read(hit)
+        value = known[key]
         if value is None or value is Unreadable.PLACEHOLDER:
             continue
         if value is Unreadable.UNKNOWN and not (hit.colon and hit.noun in strong and len(hit.value.strip()) < 40):

@@ -9,6 +9,8 @@ from typing import Generic, TypeVar
 
 from rubricate.errors import ConfigError, ParseError
 from rubricate.judges.parsing import cues
+from rubricate.judges.parsing.agreed import agreed
+from rubricate.judges.parsing.behind import relabelled, said_of, speaks_against, stated
 from rubricate.judges.parsing.entries import Entry, Ids, Keys, entries_in, listed_lines
 from rubricate.judges.parsing.fields import is_error
 from rubricate.judges.parsing.labels import announcement
@@ -25,6 +27,8 @@ from rubricate.judges.parsing.vocabulary import Unreadable, Vocabulary, vocabula
 __all__ = ["CriterionScores", "CriterionVerdicts", "parse_criterion_scores", "parse_criterion_verdicts"]
 
 T = TypeVar("T")
+_NUMBER = re.compile(r"\W{0,3}\d+(?:[.,]\d+)? ?(?:(?:/|out of) ?\d+|points?)?\W{0,3}")
+_ORDINAL = re.compile(r"\bcriterion ?#? ?(\d{1,4})\b", re.I)
 _SCORE_ALIASES = ("score", "rating", "grade", "points", "mark", "level", "value", "verdict")
 
 
@@ -76,11 +80,15 @@ class _Domain(Generic[T]):
         read: a value of a field.
         section: a passage that is all about this criterion.
         contradicted: whether a reason takes a value back.
+        opposed: whether what `said_of` gives of a criterion speaks against its value.
+        is_value: whether a text is a value of some criterion.
     """
 
     read: Callable[[str, object], T | Unreadable]
     section: Callable[[str, str], T | Unreadable]
     contradicted: Callable[[str, T, str], bool]
+    opposed: Callable[[str, T, str], bool]
+    is_value: Callable[[str], bool]
 
 
 @dataclass(slots=True)
@@ -126,8 +134,7 @@ def parse_criterion_verdicts(
     words = {id: vocabulary_of(_given(per_id, id)) for id in ids}
     domain = _verdict_domain(words, key)
     keys = Keys(key, ALIASES, list_key)
-    reading = read_reply(reply, quoted)
-    gathered = _gather(reading, Ids(ids, known), keys, domain, index_base)
+    gathered = _read(reply, quoted, Ids(ids, known), keys, domain, index_base)
     if gathered is None:
         id = ids[0]
         verdict = parse_verdict(reply, _given(per_id, id), key=key, quoted=quoted)
@@ -167,8 +174,7 @@ def parse_criterion_scores(
     ids = list(scales)
     domain = _score_domain(scales, integer, choices, key)
     keys = Keys(key, _SCORE_ALIASES, list_key)
-    reading = read_reply(reply, quoted)
-    gathered = _gather(reading, Ids(ids, known), keys, domain, index_base)
+    gathered = _read(reply, quoted, Ids(ids, known), keys, domain, index_base)
     if gathered is None:
         low, high = scales[ids[0]]
         try:
@@ -201,7 +207,13 @@ def _verdict_domain(words: Mapping[str, Vocabulary], key: str) -> _Domain[str]:
     def contradicted(id: str, value: str, reason: str) -> bool:
         return takes_back(reason, value, words[id], finder)
 
-    return _Domain(lambda id, value: words[id].read(value), section, contradicted)
+    def opposed(id: str, value: str, said: str) -> bool:
+        return speaks_against(said, value, words[id], finder)
+
+    def is_value(text: str) -> bool:
+        return any(isinstance(one.exact(text), str) for one in {id(one): one for one in words.values()}.values())
+
+    return _Domain(lambda id, value: words[id].read(value), section, contradicted, opposed, is_value)
 
 
 def _score_domain(
@@ -225,7 +237,13 @@ def _score_domain(
         said = outcome(score_marks(plain(reason), ranges[id], key, strict=True))
         return isinstance(said, float) and said != value
 
-    return _Domain(read, section, contradicted)
+    def opposed(id: str, value: float | str, said: str) -> bool:
+        marks = score_marks(relabelled(said, key.replace("_", " ")), ranges[id], key, after=True)
+        given = [mark.value for mark in marks if mark.value is not Unreadable.UNKNOWN]
+        given += [read(id, text) for text, denied in stated(said) if _NUMBER.fullmatch(text) and not denied]
+        return any(one != value for one in given)
+
+    return _Domain(read, section, contradicted, opposed, lambda text: _NUMBER.fullmatch(text) is not None)
 
 
 def _reason_of(id: str, reply: str) -> dict[str, str]:
@@ -239,6 +257,17 @@ def _given(choices: Mapping[str, Sequence[str]], id: str) -> Sequence[str]:
     return choices[id]
 
 
+def _read(
+    reply: str, quoted: Sequence[str], ids: Ids, keys: Keys, domain: _Domain[T], index_base: int | None
+) -> _Gathered[T] | None:
+    return agreed(
+        lambda text: _gather(read_reply(text, quoted), ids, keys, domain, index_base),
+        reply,
+        quoted,
+        lambda found: found.values if found is not None else None,
+    )
+
+
 def _gather(
     reading: Reading, ids: Ids, keys: Keys, domain: _Domain[T], index_base: int | None
 ) -> _Gathered[T] | None:
@@ -250,6 +279,7 @@ def _gather(
         _refuse_unusable(reading)
     owners, extra = _assign(entries, ids, index_base, reading.reply)
     doubted = _doubted(reading, ids, entries)
+    behind = said_of(_text_behind(reading, entries, ids), ids.ids, domain.is_value, others=sorted(ids.known))
     values: dict[str, T | Unreadable] = {}
     reasons: dict[str, str] = {}
     for id in ids.ids:
@@ -261,6 +291,8 @@ def _gather(
                 value = Unreadable.AMBIGUOUS
             else:
                 reasons[id] = mend_surrogates(reason)
+        if not isinstance(value, Unreadable) and id in behind and domain.opposed(id, value, behind[id]):
+            value = Unreadable.AMBIGUOUS
         values[id] = value
     return _Gathered(values, reasons, extra)
 
@@ -274,6 +306,15 @@ def _doubted(reading: Reading, ids: Ids, entries: Sequence[Entry]) -> set[str]:
         for said in cues.corrections(part) if isinstance(part, str) else ():
             found |= {id for id in ids.ids if re.search(rf"(?<!\w){re.escape(id)}(?!\w)", said, re.I)}
     return found - corrected - {id for entry in entries if entry.part > first for id in _owners_of(entry, ids)}
+
+
+def _text_behind(reading: Reading, entries: Sequence[Entry], ids: Ids) -> str:
+    """What stands behind the last JSON value with entries; "criterion 2" is the one whose name ends in 2."""
+    places = [entry.part for entry in entries if isinstance(reading.parts[entry.part], Structure)]
+    if not places:
+        return ""
+    text = "\n".join(part for part in reading.parts[max(places) + 1 :] if isinstance(part, str))
+    return _ORDINAL.sub(lambda match: f"criterion {ids.numbered(int(match[1])) or match[1]}", text)
 
 
 def _refuse_unusable(reading: Reading) -> None:

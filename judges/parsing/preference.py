@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from rubricate.errors import ParseError
 from rubricate.judges.parsing import cues
+from rubricate.judges.parsing.agreed import agreed
 from rubricate.judges.parsing.announced import announced, unquoted
 from rubricate.judges.parsing.contest import Contest, contest_of
 from rubricate.judges.parsing.fields import find_fields, is_error, marks_of, reason_in
@@ -92,6 +93,10 @@ def parse_preference(
     Raises ParseError, with its `kind`, when no preference is plain.
     """
     contest = contest_of(labels, ties, tie_label)
+    return agreed(lambda text: _preference(text, contest, key, quoted), reply, quoted)
+
+
+def _preference(reply: str, contest: Contest, key: str, quoted: Sequence[str]) -> str:
     reading = read_reply(reply, quoted)
     marks, reasons = _marks(reading, contest, key)
     if not marks:

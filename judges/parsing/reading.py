@@ -85,6 +85,12 @@ class Reading:
         """All passages of text, with a sign where a JSON value stood."""
         return f" {MASK} ".join(part for part in self.parts if isinstance(part, str))
 
+    @property
+    def behind(self) -> str:
+        """The text behind the last JSON value, all of it where there is none."""
+        places = [at for at, part in enumerate(self.parts) if isinstance(part, Structure)]
+        return "\n".join(part for part in self.parts[max(places, default=-1) + 1 :] if isinstance(part, str))
+
     def own_words(self, text: str) -> str:
         """The text, such as a reason in a JSON value, with a sign for each longer passage copied from `quoted`."""
         pieces: list[str] = []
@@ -208,24 +214,27 @@ def _copies(text: str, quoted: Sequence[str]) -> list[tuple[int, int]]:
     """Passages of `text`, at least 40 characters long, that occur in one of the quoted texts."""
     found: list[tuple[int, int]] = []
     for source in quoted:
-        blocks = {source[at : at + _BLOCK]: at for at in range(0, len(source) - _BLOCK + 1, _BLOCK // 2)}
-        at = 0
+        blocks: dict[str, int] = {}
+        for at in range(0, len(source) - _BLOCK + 1, _BLOCK // 2):
+            blocks.setdefault(source[at : at + _BLOCK], at)  # the first one leaves most room ahead
+        at = floor = 0
         while blocks and at <= len(text) - _BLOCK:
             origin = blocks.get(text[at : at + _BLOCK])
             if origin is None:
                 at += 1
                 continue
-            start, end = _extend(text, at, source, origin)
+            start, end = _extend(text, at, source, origin, floor)
             if end - start >= _LONG_COPY:
                 found.append((start, end))
             at = max(end, at + 1)
+            floor = max(end - _LONG_COPY, 0)  # what was gone through is not gone through again
     return sorted(found)
 
 
-def _extend(text: str, at: int, source: str, origin: int) -> tuple[int, int]:
+def _extend(text: str, at: int, source: str, origin: int, floor: int) -> tuple[int, int]:
     start, end = at, at + _BLOCK
     back = origin
-    while start > 0 and back > 0 and text[start - 1] == source[back - 1]:
+    while start > floor and back > 0 and text[start - 1] == source[back - 1]:
         start, back = start - 1, back - 1
     ahead = origin + _BLOCK
     while end < len(text) and ahead < len(source) and text[end] == source[ahead]:

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from rubricate.errors import ParseError
 from rubricate.judges.parsing import cues
+from rubricate.judges.parsing.agreed import agreed
 from rubricate.judges.parsing.fields import find_fields, fold_key, is_error, marks_of, reason_in
 from rubricate.judges.parsing.labels import Hit, LabelFinder, find_tags, is_foreign_label, is_outdated
 from rubricate.judges.parsing.marks import (
@@ -109,6 +110,10 @@ def parse_score(
     Raises ParseError, with its `kind`, when there is no plain score.
     """
     scale = Scale(low, high, integer)
+    return agreed(lambda text: _score(text, scale, key, quoted), reply, quoted)
+
+
+def _score(reply: str, scale: Scale, key: str, quoted: Sequence[str]) -> float:
     reading = read_reply(reply, quoted)
     marks, reasons = _marks(reading, scale, key)
     if marks:
@@ -118,7 +123,24 @@ def parse_score(
         said = outcome(score_marks(plain(reason), scale, key, strict=True))
         if isinstance(said, float) and said != score:
             raise unreadable(Unreadable.AMBIGUOUS, reply, "score")
+    if marks and reading.structures and _denies(reading.behind, score, scale):
+        raise unreadable(Unreadable.AMBIGUOUS, reply, "score")
     return score
+
+
+_SHOULD = re.compile(
+    r"\b(?:score|rating|grade|mark) (?:should be|should have been|must be|ought to be) (?:an? )?(?=\d)", re.I
+)
+
+
+def _denies(behind: str, score: float, scale: Scale) -> bool:
+    """Whether a sentence behind the JSON gives another score."""
+    text = mask_quotes(behind, _keeps_number)
+    found = [mark.value for mark in _prose_marks(text, scale)]
+    found += [
+        scale.read_text(text[match.end() : match.end() + 40], foreign=False) for match in _SHOULD.finditer(text)
+    ]
+    return any(isinstance(value, float) and value != score for value in found)
 
 
 def _marks(reading: Reading, scale: Scale, key: str) -> tuple[list[Mark[float]], list[str]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from rubricate.errors import ParseError
 from rubricate.judges.parsing import cues
+from rubricate.judges.parsing.agreed import agreed
 from rubricate.judges.parsing.entries import Entry, Ids, Keys, entries_in
 from rubricate.judges.parsing.fields import is_error
 from rubricate.judges.parsing.labels import find_tags
@@ -66,11 +67,15 @@ def parse_scores(
     Raises ParseError when not every response has exactly one plain score.
     """
     scale = Scale(low, high, integer)
-    ids = Ids(names, aliases=_aliases(names))
+    ids, keys = Ids(names, aliases=_aliases(names)), Keys(key, _ALIASES, list_key)
+    return agreed(lambda text: _scores(text, ids, scale, keys, quoted), reply, quoted)
+
+
+def _scores(reply: str, ids: Ids, scale: Scale, keys: Keys, quoted: Sequence[str]) -> dict[str, float]:
     reading = read_reply(reply, quoted)
     marks: dict[str, list[Mark[float]]] = {name: [] for name in ids.ids}
     for index, part in enumerate(reading.parts):
-        entries = _entries(part, ids, Keys(key, _ALIASES, list_key), scale, index)
+        entries = _entries(part, ids, keys, scale, index)
         for name, value in _named(entries, ids, reply):
             marks[name].append(Mark(scale.read(value), part=index))
     if not any(marks.values()):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
 from rubricate.errors import ParseError
 from rubricate.judges.parsing import cues
+from rubricate.judges.parsing.agreed import agreed
 from rubricate.judges.parsing.announced import announced, unquoted
 from rubricate.judges.parsing.fields import find_fields, is_error, marks_of, reason_in
 from rubricate.judges.parsing.labels import Hit, LabelFinder
@@ -21,7 +23,7 @@ from rubricate.judges.parsing.marks import (
 from rubricate.judges.parsing.prose import bare_marks, last_word, read_phrase, stated_marks
 from rubricate.judges.parsing.reading import Reading, Structure, read_reply
 from rubricate.judges.parsing.synonyms import Concept
-from rubricate.judges.parsing.text import compact, plain
+from rubricate.judges.parsing.text import compact, plain, sentences
 from rubricate.judges.parsing.vocabulary import Unreadable, Vocabulary, vocabulary_of
 
 __all__ = ["parse_verdict", "takes_back", "text_marks", "verdict_labels"]
@@ -95,6 +97,10 @@ def parse_verdict(
     Raises ParseError, with its `kind`, when there is no plain verdict.
     """
     words = vocabulary_of(choices)
+    return agreed(lambda text: _verdict(text, words, key, quoted), reply, quoted)
+
+
+def _verdict(reply: str, words: Vocabulary, key: str, quoted: Sequence[str]) -> str:
     reading = read_reply(reply, quoted)
     finder = verdict_labels(key)
     marks, reasons = _marks(reading, words, finder, key)
@@ -103,9 +109,26 @@ def parse_verdict(
         verdict = decide(marks, reply, "verdict")
     else:
         verdict, reasons = _from_prose(reading, words, finder), []
-    if any(takes_back(reason, verdict, words, finder) for reason in reasons):
+    if any(takes_back(reason, verdict, words, finder) for reason in reasons) or (
+        reading.structures and _denies(reading.behind, verdict, words)
+    ):
         raise unreadable(Unreadable.AMBIGUOUS, reply, "verdict")
     return verdict
+
+
+_IT = re.compile(
+    r"(?:(?:so|thus|but|actually|in fact|no)[, ]+)*(?:it|this) (?:is|was) (?P<said>[^,;:\n]{1,40})", re.I
+)
+
+
+def _denies(behind: str, verdict: str, words: Vocabulary) -> bool:
+    """Whether a sentence behind the JSON is nothing but another verdict: "Unmet.", "It is not met."."""
+    for sentence in sentences(behind):
+        it = _IT.fullmatch(sentence.text.rstrip(" .!"))
+        said = words.exact(it["said"] if it else sentence.text)
+        if isinstance(said, str) and said != verdict and (not it or words.polar):
+            return True
+    return False
 
 
 def _marks(reading: Reading, words: Vocabulary, finder: LabelFinder, key: str) -> tuple[list[Mark[str]], list[str]]:

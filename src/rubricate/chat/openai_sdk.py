@@ -142,6 +142,8 @@ class OpenAIModel(ChatModel):
             message = "the deadline passed before the server answered" if late else f"no answer within {limit} s"
             kind = DeadlineError if late else ServerError
             raise kind(message, provider=self.name) from None
+        except RecursionError:
+            raise ServerError("the server's reply is nested beyond reading", provider=self.name) from None
         except openai.APIConnectionError as error:
             detail = f"{error} ({error.__cause__})" if error.__cause__ else str(error)
             raise self._lost(detail) from None
