@@ -113,7 +113,7 @@ def _curve(
     for p in points:
         x, y = across(p.x), up(p.y)
         body.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}"/>')
-        if p.label and (abs(x - taken[0]) > 26 or abs(y - taken[1]) > 12):  # or labels would run into one another
+        if p.label and (abs(x - taken[0]) > 26 or abs(y - taken[1]) > 14):  # or labels would run into one another
             taken = (x, y)
             place = (x - 8, y + 4, "end") if steep else (x, y + (-10 if above else 20), "middle")
             body.append(
