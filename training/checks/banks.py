@@ -253,7 +253,10 @@ def read_bank(source: str, text: str) -> Bank:
 
 
 def gather(banks: Iterable[Bank]) -> Banks:
-    """All banks as one; a kind has the family that it has in English. Raises FormatError where two entries have the same name."""
+    """All banks as one; a kind has the family that it has in English.
+
+    Raises FormatError where two entries have the same name.
+    """
     topics: dict[str, Topic] = {}
     traits: dict[tuple[str, str], Trait] = {}
     forms: dict[tuple[str, str], Form] = {}

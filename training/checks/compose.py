@@ -30,6 +30,9 @@ _MUTED_BY_MARK = {
     "headings": ("summary",),
     "repeated": ("repetition",),
 }
+_EVERYWHERE = frozenset(
+    "what does your with that this have from about write please explain tell which when".split()
+)
 _LISTED = frozenset({"bullets", "numbered", "table", "json", "broken_json"})
 
 
@@ -44,7 +47,7 @@ class Settings:
     """
 
     boost: frozenset[str] = frozenset()
-    clean: float = 0.1
+    clean: float = 0.15
     present: float = 0.6
     miss: float = 0.45
     aside: float = 0.25
@@ -327,16 +330,24 @@ def _finish(plan: _Plan, marks: set[str], rng: random.Random, settings: Settings
         matter=" ".join(piece.text for piece in plan.frame.pieces if piece.origin not in ("trait", "near", "form")),
         reference=reference,
         stated=_in_order(plan) if plan.on_topic else (),
-        unknown=frozenset(plan.unknown),
+        unknown=frozenset(plan.unknown) if plan.on_topic else frozenset(),
         missed=frozenset(plan.missed) if plan.on_topic else frozenset(),
         first=_first(plan),
         aside=_aside(plan),
         on_topic=plan.on_topic,
+        far=_far(plan),
         traits=plan.traits,
         muted=frozenset(plan.muted),
         marks=frozenset(plan.marks),
         reference_points=points,
     )
+
+
+def _far(plan: _Plan) -> bool:
+    """Another kind of task on another subject: no word of four letters is common to the requests."""
+    if plan.on_topic or plan.topic.task == plan.source.task:
+        return False
+    return not _prompt_words(plan.topic) & _prompt_words(plan.source) - _EVERYWHERE
 
 
 def _in_order(plan: _Plan) -> tuple[str, ...]:

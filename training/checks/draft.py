@@ -41,6 +41,7 @@ class Draft:
         first: origin and key of the first sentence, where the text begins with it.
         aside: whether a sentence has nothing to do with the request; None where that is open to doubt.
         on_topic: whether the response is to this request, not to another.
+        far: whether it is to a request that has nothing in common with this one.
         traits: kinds of which a phrase is in: True for one that fulfils it, False for a near miss.
         muted: kinds about which nothing is known.
         marks: what was done by construction: `salutation`, `sign_off`, `subject_line`, `title`, `repeated`, `cut`,
@@ -65,6 +66,7 @@ class Draft:
     first: tuple[str, str] | None = None
     aside: bool | None = None
     on_topic: bool = True
+    far: bool = False
     traits: Mapping[str, bool] = field(default_factory=dict[str, bool])
     muted: frozenset[str] = frozenset()
     marks: frozenset[str] = frozenset()
@@ -73,6 +75,8 @@ class Draft:
 
     def states(self, point: Point) -> bool | None:
         """Whether the response states a point of the topic; None where that is not known."""
+        if self.far:
+            return False
         if not self.on_topic or point.id in self.unknown:
             return None
         return point.id in self.stated

@@ -20,7 +20,8 @@ def _single(known: Known) -> list[Offer]:
     for points, met in ((known.true[:3], True), (known.false[:4], False)):
         for point in points:
             weight = 0.5 if point.id in missed else 0.0
-            found += known.ask("states", met, key=f"states {point.id}", fill=known.fill(a=point), weight=weight)
+            key, names = f"states {point.id}", known.names(point)
+            found += known.ask("states", met, key=key, fill=known.fill(a=point), weight=weight, parts=names)
     return found
 
 
@@ -48,9 +49,10 @@ def _pairs(known: Known) -> list[Offer]:
             continue
         fill = known.fill(a=pair[0], b=pair[1])
         key = " ".join(sorted(point.id for point in pair))
-        found += known.ask("both", a and b, key=f"both {key}", fill=fill)
-        found += known.ask("either", a or b, key=f"either {key}", fill=fill)
-        found += known.ask("but_not", a and not b, key=f"but_not {key}", fill=fill)
+        names = known.names(*pair)
+        found += known.ask("both", a and b, key=f"both {key}", fill=fill, parts=names)
+        found += known.ask("either", a or b, key=f"either {key}", fill=fill, parts=names)
+        found += known.ask("but_not", a and not b, key=f"but_not {key}", fill=fill, parts=names)
     return found
 
 
@@ -65,9 +67,12 @@ def _several(known: Known) -> list[Offer]:
     count = sum(point.id in stated for point in points)
     fill = known.fill(a=points[0], b=points[1], c=points[2])
     names = {1: "one", 2: "two", 3: "three"} if known.language == "en" else {1: "1", 2: "2", 3: "3"}
+    parts = known.names(*points)
     found: list[Offer] = []
     for n in (1, 2):
-        found += known.ask("at_least", count >= n, key="at_least", bucket=str(n), fill=fill | {"n": names[n]})
+        found += known.ask(
+            "at_least", count >= n, key="at_least", bucket=str(n), fill=fill | {"n": names[n]}, parts=parts
+        )
     return found
 
 
@@ -79,8 +84,8 @@ def _order(known: Known) -> list[Offer]:
     one, two = sorted(known.rng.sample(range(len(order)), 2))
     points = {point.id: point for point in known.true}
     early, late = points[order[one]], points[order[two]]
-    found = known.ask("order", True, key="order", fill=known.fill(a=early, b=late))
-    return found + known.ask("order", False, key="order", fill=known.fill(a=late, b=early))
+    found = known.ask("order", True, key="order", fill=known.fill(a=early, b=late), parts=known.names(early))
+    return found + known.ask("order", False, key="order", fill=known.fill(a=late, b=early), parts=known.names(late))
 
 
 def _opening(known: Known) -> list[Offer]:
@@ -93,5 +98,6 @@ def _opening(known: Known) -> list[Offer]:
     found: list[Offer] = []
     for points, met in ((first, True), (others, False)):
         for point in points[:1]:
-            found += known.ask("opens_with", met, key="opens_with", fill=known.fill(a=point))
+            fill, names = known.fill(a=point), known.names(point)
+            found += known.ask("opens_with", met, key="opens_with", fill=fill, parts=names)
     return found

@@ -59,6 +59,7 @@ class _Clause:
     text: str
     met: bool
     key: str
+    part: str
 
 
 def _clauses(known: Known) -> list[_Clause]:
@@ -105,7 +106,8 @@ def _both_ways(known: Known, plain: list[str], denied: list[str], met: bool, key
     if not options:
         return []
     texts, answer = known.rng.choice(options)
-    return [_Clause(known.rng.choice(texts), answer, key)]
+    name = f"{known.draft.topic.id} {key}" if key.startswith("states") else key
+    return [_Clause(known.rng.choice(texts), answer, key, f"{name} {texts is plain}")]
 
 
 def compounds(known: Known) -> list[Offer]:
@@ -120,7 +122,7 @@ def compounds(known: Known) -> list[Offer]:
         two = next((item for item in pool if item.met == b and one is not None and item.key != one.key), None)
         if one is None or two is None:
             continue
-        fill = {"a": one.text, "b": two.text}
-        found += known.ask("and", a and b, key=f"and {one.key} {two.key}", fill=fill)
-        found += known.ask("or", a or b, key=f"or {one.key} {two.key}", fill=fill)
+        fill, parts = {"a": one.text, "b": two.text}, (one.part, two.part)
+        found += known.ask("and", a and b, key=f"and {one.key} {two.key}", fill=fill, parts=parts)
+        found += known.ask("or", a or b, key=f"or {one.key} {two.key}", fill=fill, parts=parts)
     return found

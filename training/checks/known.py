@@ -72,12 +72,17 @@ class Known:
         bucket: str = "",
         fill: Mapping[str, str] | None = None,
         weight: float = 0.0,
+        parts: tuple[str, ...] = (),
     ) -> list[Offer]:
         """The offers of a kind with that answer; none where `asks` says no."""
         if not self.asks(kind):
             return []
         form = self.banks.forms[self.language, kind]
-        return two_forms(form, met, key=key, bucket=bucket, fill=fill, weight=weight)
+        return two_forms(form, met, key=key, bucket=bucket, fill=fill, weight=weight, parts=parts)
+
+    def names(self, *points: Point) -> tuple[str, ...]:
+        """Names of points that no other topic has."""
+        return tuple(f"{self.draft.topic.id} {point.id}" for point in points)
 
     def fill(self, **points: Point) -> dict[str, str]:
         """What fills the places of a wording: a subject, and phrases for the points, plain and denied."""

@@ -24,6 +24,7 @@ class Offer:
         fill: what the places are filled with.
         weight: how much it is wanted beside others of its kind.
         language: of the wordings.
+        parts: names of what the criterion speaks of; of each, both answers are asked equally often too.
     """
 
     family: str
@@ -36,11 +37,7 @@ class Offer:
     fill: Mapping[str, str] = field(default_factory=dict[str, str])
     weight: float = 0.0
     language: str = "en"
-
-    @property
-    def cell(self) -> tuple[str, str, str]:
-        """Kind, form and bucket: within these, both answers are equally frequent."""
-        return self.kind, self.form, self.bucket
+    parts: tuple[str, ...] = ()
 
 
 def two_forms(
@@ -51,6 +48,7 @@ def two_forms(
     bucket: str = "",
     fill: Mapping[str, str] | None = None,
     weight: float = 0.0,
+    parts: tuple[str, ...] = (),
 ) -> list[Offer]:
     """The plain offer of a kind and, where it has such wordings, the negated one."""
     found: list[Offer] = []
@@ -68,6 +66,7 @@ def two_forms(
                     fill or {},
                     weight,
                     form.language,
+                    parts,
                 )
             )
     return found

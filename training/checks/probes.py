@@ -7,9 +7,11 @@ be of two minds.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from rubricate.judges.verifiers.text import words
 from rubricate.training.checks.draft import Draft
 
 __all__ = ["NAMES", "PROBES", "Probed"]
@@ -74,12 +76,12 @@ def _thresholds(count: int, rng: random.Random) -> list[int]:
 
 def _words_max(draft: Draft, rng: random.Random) -> list[Probed]:
     count = len(draft.measured.words)
-    return [Probed({"n": str(n)}, count <= n, _size(n, WORD_EDGES)) for n in _thresholds(count, rng)]
+    return [Probed({"n": str(n)}, count <= n, str(n)) for n in _thresholds(count, rng)]
 
 
 def _words_min(draft: Draft, rng: random.Random) -> list[Probed]:
     count = len(draft.measured.words)
-    return [Probed({"n": str(n)}, count >= n, _size(n, WORD_EDGES)) for n in _thresholds(count, rng)]
+    return [Probed({"n": str(n)}, count >= n, str(n)) for n in _thresholds(count, rng)]
 
 
 def _words_range(draft: Draft, rng: random.Random) -> list[Probed]:
@@ -93,7 +95,11 @@ def _words_range(draft: Draft, rng: random.Random) -> list[Probed]:
     for low, high in ((_round(a), _round(b)) for a, b in spans):
         if low < high:
             met = low <= count <= high
-            found.append(Probed({"low": str(low), "high": str(high)}, met, _size(high, WORD_EDGES)))
+            found.append(
+                Probed(
+                    {"low": str(low), "high": str(high)}, met, f"{_size(low, WORD_EDGES)} {_size(high, WORD_EDGES)}"
+                )
+            )
     return found
 
 
@@ -108,11 +114,7 @@ def _sentences(draft: Draft, rng: random.Random, *, most: bool) -> list[Probed]:
         return []
     count = draft.measured.sentences
     numbers = {count + rng.choice((1, 2, 3)), count - rng.choice((1, 2, 3))} - {-1, 0, 1}
-    return [
-        Probed({"n": str(n)}, count <= n if most else count >= n, _size(n, (3, 5, 7, 10)))
-        for n in sorted(numbers)
-        if n > 1
-    ]
+    return [Probed({"n": str(n)}, count <= n if most else count >= n, str(n)) for n in sorted(numbers) if n > 1]
 
 
 def _sentences_max(draft: Draft, rng: random.Random) -> list[Probed]:
@@ -154,69 +156,70 @@ def _title(draft: Draft, rng: random.Random) -> list[Probed]:
     return [] if draft.layout == "headings" or "subject_line" in draft.marks else _flag(False)
 
 
+_FIRST = re.compile(r"(?:^|[.!?] )([^\W\d_]+)\b")
+_LAST = re.compile(r"\b([^\W\d_]+)[.!?]")
+
+
+def _edge(draft: Draft, right: str, pattern: re.Pattern[str], rng: random.Random) -> list[Probed]:
+    """The word at an edge of the response, and one that stands at the same edge of some sentence of the topic."""
+    texts = [text for point in draft.topic.points for text in point.says]
+    words = {word for word in pattern.findall(" ".join(texts)) if word.casefold() != right.casefold()}
+    wrong = rng.choice(sorted(words)) if words else None
+    found = [Probed({"word": right.capitalize() if pattern is _FIRST else right.lower()}, True)]
+    return found + ([Probed({"word": wrong}, False)] if wrong else [])
+
+
 def _starts_with(draft: Draft, rng: random.Random) -> list[Probed]:
-    words = draft.measured.words
-    if len(words) < 20 or not draft.response[0].isalpha():
+    own = draft.measured.words
+    if len(own) < 20 or not own[0].isalpha() or not draft.response.startswith(own[0]):
         return []
-    first = words[0]
-    others = [word for word in words[1:12] if word.casefold() != first.casefold() and word.isalpha()]
-    openers = ("The", "A", "In", "It", "You", "There", "Here", "Sure", "First", "I")
-    strange = rng.choice(openers) if draft.language == "en" else rng.choice(others or [first])
-    wrong = rng.choice([word for word in (strange, *others[:3]) if word.casefold() != first.casefold()] or [""])
-    found = [Probed({"word": first}, True, first.casefold() if first in openers else "")]
-    if wrong:
-        found.append(Probed({"word": wrong}, False, wrong.casefold() if wrong in openers else ""))
-    return found
+    return _edge(draft, own[0], _FIRST, rng)
 
 
 def _ends_with(draft: Draft, rng: random.Random) -> list[Probed]:
-    words = draft.measured.words
-    if len(words) < 20 or draft.layout not in PROSE or "cut" in draft.marks or draft.measured.code:
+    own = draft.measured.words
+    if len(own) < 20 or draft.layout not in PROSE or draft.marks & {"cut", "sign_off"} or draft.measured.code:
         return []
-    if not words[-1].isalpha():
-        return []
-    others = [word for word in words[-10:-1] if word.isalpha() and word.casefold() != words[-1].casefold()]
-    return [Probed({"word": words[-1]}, True)] + [Probed({"word": rng.choice(others)}, False)] * bool(others)
+    return _edge(draft, own[-1], _LAST, rng) if own[-1].isalpha() else []
 
 
 def _content_words(texts: list[str]) -> list[str]:
     return [word for word in texts if len(word) > 4 and word.isalpha()]
 
 
-def _unused_words(draft: Draft, rng: random.Random) -> list[str]:
-    """Words of the topic that the response does not contain, not even as part of another word."""
-    from rubricate.judges.verifiers.text import words
-
+def _elsewhere(draft: Draft, rng: random.Random) -> list[str]:
+    """The words of a sentence that the topic has in store, whether the response has it or not."""
     point = rng.choice(draft.topic.points)
-    text = rng.choice((*point.says, *point.misses, *draft.topic.prompts))
-    whole = draft.response.casefold()
-    return [word for word in _content_words(words(text)) if word.casefold() not in whole]
+    return rng.choice((*point.says, *point.misses, *draft.topic.asides)).split()
 
 
 def _contains_word(draft: Draft, rng: random.Random) -> list[Probed]:
-    inside = _content_words(draft.measured.words)
-    found = [Probed({"word": rng.choice(inside).lower()}, True)] if inside else []
-    outside = _unused_words(draft, rng)
-    return found + ([Probed({"word": rng.choice(outside).lower()}, False)] if outside else [])
+    whole = draft.response.casefold()
+    # What is there is taken from the same sentences as what is not, so that the word alone tells nothing.
+    inside = [word for word in _content_words(words(draft.matter)) if word.casefold() in draft.measured.lowered]
+    outside = [
+        word
+        for word in _content_words([part.strip(".,") for part in _elsewhere(draft, rng)])
+        if word.casefold() not in whole
+    ]
+    return [
+        Probed({"word": rng.choice(found).lower()}, met)
+        for found, met in ((inside, True), (outside, False))
+        if found
+    ]
+
+
+def _spans(parts: list[str]) -> list[str]:
+    """Three words in a row without marks between them."""
+    starts = range(len(parts) - 2)
+    return [" ".join(parts[at : at + 3]) for at in starts if all(part.isalpha() for part in parts[at : at + 3])]
 
 
 def _contains_phrase(draft: Draft, rng: random.Random) -> list[Probed]:
-    runs = [line.split() for line in draft.response.splitlines()]
-    spans = [
-        run[start : start + 3]
-        for run in runs
-        for start in range(len(run) - 2)
-        if all(word.isalpha() for word in run[start : start + 3])
-    ]
-    if not spans:
-        return []
-    span, other = rng.choice(spans), rng.choice(spans)
-    swapped = [other[1], other[0], other[2]] if rng.random() < 0.5 else [other[0], other[2], other[1]]
-    found = [Probed({"word": " ".join(span)}, True)]
-    text = " ".join(swapped)
-    if text.casefold() not in " ".join(draft.response.split()).casefold():
-        found.append(Probed({"word": text}, False))
-    return found
+    whole = " ".join(draft.response.split()).casefold()
+    inside = [span for span in _spans(draft.matter.split()) if span.casefold() in whole]
+    outside = [span for span in _spans(_elsewhere(draft, rng)) if span.casefold() not in whole]
+    return [Probed({"word": rng.choice(found)}, met) for found, met in ((inside, True), (outside, False)) if found]
 
 
 def _word_count(draft: Draft, rng: random.Random) -> list[Probed]:

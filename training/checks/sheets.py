@@ -26,7 +26,9 @@ Mask = Literal["criterion", "response"]
 HIDDEN = "(hidden)"
 """What stands in a masked control for the text that the judge may not see."""
 SLACK = 2
-"""By how many a cell's answers may differ."""
+"""By how many the answers of a margin may differ."""
+LENGTHS = (60, 85, 110, 140)
+"""Numbers of words between which both answers of every kind are equally frequent."""
 WANTED = {"states": 6.0, "both": 1.5, "either": 1.5, "but_not": 1.5, "and": 3.0, "or": 2.0, "follows_all": 2.0}
 """How many times as often as others a kind is asked about."""
 _MOST = {"states": 4, "both": 2, "either": 2, "but_not": 2}
@@ -34,28 +36,45 @@ _MOST = {"states": 4, "both": 2, "either": 2, "but_not": 2}
 
 @dataclass(slots=True)
 class _Tally:
-    """How often what was asked so far: answers met less answers unmet, by cell and by wording."""
+    """How often what was asked so far: answers met less answers unmet, by margin and by wording.
 
-    cells: Counter[tuple[str, str, str]] = field(default_factory=Counter[tuple[str, str, str]])
+    Margins are a kind and form of wording with a size of argument, with a language, with each thing that it speaks
+    of, and, where the kind is not about length, with a length of the response: otherwise a trait would be known by
+    the long responses that have room for it.
+    """
+
+    margins: Counter[tuple[str, ...]] = field(default_factory=Counter[tuple[str, ...]])
     texts: Counter[str] = field(default_factory=Counter[str])
     kinds: Counter[str] = field(default_factory=Counter[str])
     asked: int = 0
+    length: str = ""
 
-    def value(self, offer: Offer, rng: random.Random) -> float:
-        """How much an offer is wanted: where answers of its cell are in want of it, and its kind is rare."""
-        sign = 1 if offer.met else -1
+    def of(self, offer: Offer) -> list[tuple[str, ...]]:
+        """The margins of an offer, for the response at hand."""
+        kind, form = offer.kind, offer.form
+        found = [(kind, form, "size", offer.bucket), (kind, form, "language", offer.language)]
+        if offer.family != "length":
+            found.append((kind, form, "length", self.length))
+        found += [(kind, form, "part", part) for part in offer.parts]
+        return found
+
+    def value(self, offer: Offer, margins: Sequence[tuple[str, ...]], rng: random.Random) -> float:
+        """How much an offer is wanted: where its answer is in want, and its kind is rare."""
         mean = max(1.0, self.asked / max(1, len(self.kinds)))
         rare = self.kinds[offer.kind] / (mean * WANTED.get(offer.kind, 1.0))
-        return -sign * self.cells[offer.cell] - 1.5 * rare + offer.weight + 1.5 * rng.random()
+        level = sum(self.margins[margin] for margin in margins)
+        return (-level if offer.met else level) - 1.5 * rare + offer.weight + 1.5 * rng.random()
 
     def allows(self, offer: Offer) -> bool:
-        """Whether asking it keeps the cell's answers level."""
-        return abs(self.cells[offer.cell] + (1 if offer.met else -1)) <= SLACK
+        """Whether asking it keeps all its margins level."""
+        sign = 1 if offer.met else -1
+        return all(sign * self.margins[margin] < SLACK for margin in self.of(offer))
 
     def take(self, offer: Offer, rng: random.Random) -> str:
         """Count an offer, and choose the wording that is most in want of its answer."""
         sign = 1 if offer.met else -1
-        self.cells[offer.cell] += sign
+        for margin in self.of(offer):
+            self.margins[margin] += sign
         self.kinds[offer.kind] += 1
         self.asked += 1
         text = min(offer.texts, key=lambda text: (sign * self.texts[text], rng.random()))
@@ -65,7 +84,7 @@ class _Tally:
 
 def _choose(found: Sequence[Offer], count: int, tally: _Tally, rng: random.Random) -> Iterator[tuple[Offer, str]]:
     """The most wanted offers, nothing twice, met and unmet in turn as far as there are both."""
-    ranked = sorted(found, key=lambda offer: tally.value(offer, rng), reverse=True)
+    ranked = sorted(found, key=lambda offer: tally.value(offer, tally.of(offer), rng), reverse=True)
     sides = {met: [offer for offer in ranked if offer.met == met] for met in (True, False)}
     level = 0
     keys: set[str] = set()
@@ -95,6 +114,7 @@ def _next(side: list[Offer], keys: set[str], kinds: Counter[str], tally: _Tally)
 def _criteria(
     draft: Draft, found: Sequence[Offer], count: int, tally: _Tally, rng: random.Random
 ) -> list[tuple[Criterion, bool]]:
+    tally.length = str(sum(len(draft.measured.words) > edge for edge in LENGTHS))
     chosen = list(_choose(found, count, tally, rng))
     rng.shuffle(chosen)
     return [
@@ -148,10 +168,8 @@ def make_sheets(
     Criteria have the tags (family, kind, form), the form being `plain` or `negated`. Raises ConfigError for an
     unknown split or kind.
     """
-    if split not in ("train", "held_out", "unseen_kinds"):
-        raise ConfigError(f"there is no split {split!r}", hint="train, held_out or unseen_kinds")
     whole = banks or load_banks()
-    allowed = _allowed(whole, split, kinds)
+    allowed = allowed_kinds(whole, split, kinds)
     part = whole.part(held_out=split != "train")
     rng = random.Random(f"{split} {seed}")
     settings = Settings(boost=allowed if len(allowed) < 20 else frozenset())
@@ -172,7 +190,10 @@ def all_kinds(banks: Banks) -> frozenset[str]:
     return frozenset(kind for _, kind in (*banks.forms, *banks.traits))
 
 
-def _allowed(banks: Banks, split: Split, kinds: Collection[str] | None) -> frozenset[str]:
+def allowed_kinds(banks: Banks, split: Split, kinds: Collection[str] | None = None) -> frozenset[str]:
+    """The kinds that a split asks about, within some; raises ConfigError for an unknown split or kind."""
+    if split not in ("train", "held_out", "unseen_kinds"):
+        raise ConfigError(f"there is no split {split!r}", hint="train, held_out or unseen_kinds")
     known = all_kinds(banks)
     side = known & UNSEEN_KINDS if split == "unseen_kinds" else known - UNSEEN_KINDS
     if kinds is None:
