@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -119,15 +120,21 @@ class Cascade(CriteriaJudge):
     """Asks stage after stage: a criterion goes on when the stage failed on it or was not sure.
 
     The usual stages are verifiers, a small judge (in `Calibrated`, so that its probabilities mean something) and a
-    large one. What goes on is asked together at the next stage. "Does not apply" is taken as certain, and so is a
-    verdict without a probability, a verifier's among them. Each stage but the last gets half of the time left
+    large one. What goes on is asked together at the next stage. Each stage but the last gets half of the time left
     to the deadline, so that one that hangs leaves some to the next.
+
+    How sure a verdict is, it says itself: by its `probability` (log-probability judges, RUBRIC-ARROW's, means of
+    samples), which goes on within a margin m of 0.5; else by its `spread`, the standard deviation of its score over
+    the levels (`ExpectationJudge`, ratings of `DecisionsJudge`), which goes on where it is above sqrt(1/4 - m^2),
+    the spread of a yes/no verdict at that margin (ours). A verdict that has neither, such as a verifier's or that
+    of a judge that reasons, is taken as sure, and so is "does not apply": give a function as a rule where a stage
+    of such verdicts is to be doubted.
 
     Args:
         stages: the judges, cheapest first; at least two.
-        escalate: when a verdict is not sure enough: a margin m in [0, 0.5] (|P(met) - 0.5| < m goes on; 0 sends on
-            failures alone), one margin or function for each stage but the last, or a function of criterion and
-            verdict.
+        escalate: when a verdict is not sure enough: a margin m in [0, 0.5] (|P(met) - 0.5| < m, or as much of a
+            spread, goes on; 0 sends on failures alone), one margin or function for each stage but the last, or a
+            function of criterion and verdict.
         fallback: when a criterion was sent on and all later stages failed on it: `fail` (the verdict failed, which
             is the honest thing) or `last_answer` (the last verdict that an earlier stage gave, named in the
             reason).
@@ -223,7 +230,9 @@ class Cascade(CriteriaJudge):
         if callable(rule):
             return rule(criterion, verdict)
         # NaN is sure of nothing
-        return verdict.probability is not None and not abs(verdict.probability - 0.5) >= rule
+        if verdict.probability is not None:
+            return not abs(verdict.probability - 0.5) >= rule
+        return verdict.spread is not None and not verdict.spread <= math.sqrt(0.25 - rule * rule)
 
     def _settled(
         self, criteria: Sequence[Criterion], said: Sequence[Sequence[Verdict]]

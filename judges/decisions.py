@@ -14,6 +14,7 @@ from rubricate.chat.server import ServerModel
 from rubricate.data.records import Rollout
 from rubricate.errors import AnswerError, ChatError, ConfigError, ParseError, RubricateError
 from rubricate.judges.base import ModelJudge, Shown, failure, failure_of
+from rubricate.judges.mass import spread_of
 from rubricate.prompts import Prompt, load_prompt
 from rubricate.rubrics import BinaryScale, Criterion, NumericScale, OrdinalScale
 from rubricate.types import Failure, FailureKind, Judgement, Usage, Verdict
@@ -180,7 +181,8 @@ class DecisionsJudge(ModelJudge):
             return Verdict(criterion.id, shares[1], probability=shares[1], raw=raw, judge=self.name)
         mean = sum(share * value for share, value in zip(shares, levels.values, strict=True)) / sum(shares)
         mean = min(max(mean, levels.values[0]), levels.values[-1])
-        return Verdict(criterion.id, criterion.normalise(mean), raw=mean, judge=self.name)
+        spread = spread_of(shares, levels.values)
+        return Verdict(criterion.id, criterion.normalise(mean), raw=mean, judge=self.name, spread=spread)
 
     def _shares(self, answer: DecisionAnswer | Failure) -> tuple[float, ...] | Failure:
         """The probabilities of an answer that can be relied on, or why there are none."""

@@ -12,7 +12,7 @@ from rubricate.data.records import Rollout
 from rubricate.errors import ChatError, ConfigError, RubricateError
 from rubricate.judges.base import ModelJudge, Shown, answer_tokens, failure, failure_of
 from rubricate.judges.holistic import OVERALL, refuse_vetoes, shown_criterion
-from rubricate.judges.mass import label_mass, plain_tokens
+from rubricate.judges.mass import label_mass, plain_tokens, spread_of
 from rubricate.prompts import Prompt, load_prompt
 from rubricate.rubrics import Criterion, NumericScale, OrdinalScale, Rubric
 from rubricate.types import Failure, FailureKind, Judgement, Usage, Verdict
@@ -40,6 +40,14 @@ class _Scale:
     def digits(self) -> int:
         """Characters of the longest label."""
         return max(len(label) for label in self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class _Expected:
+    """Mean over the levels by probability, in the scale's units, and their spread as a part of its range."""
+
+    mean: float
+    spread: float
 
 
 def _scale_of(criterion: Criterion) -> _Scale | Failure:
@@ -86,9 +94,10 @@ class ExpectationJudge(ModelJudge):
     """Asks for a level of each criterion's scale, and scores the mean over the levels by their probability.
 
     The mean is sum of p(s) s over sum of p(s), in the scale's units, over all levels s; `raw` holds it, and `score`
-    is min-max normalised to [0, 1] (G-Eval, 2303.16634, section 2.3). One short call a criterion, on one prefix,
-    without reasons. A level's probability is that of its label at the answer's position, in all spellings; a label
-    of several tokens ("10") is followed along the generated ones, see `label_mass`. What lies on no label is left
+    is min-max normalised to [0, 1] (G-Eval, 2303.16634, section 2.3). `spread` says how far the levels lie apart
+    that it held possible (ours), by which `Cascade` knows how sure it was. One short call a criterion, on one
+    prefix, without reasons. A level's probability is that of its label at the answer's position, in all spellings; a
+    label of several tokens ("10") is followed along the generated ones, see `label_mass`. What lies on no label is left
     out of the mean; above `max_outside` the verdict failed (`low_mass`).
 
     It takes ordinal scales and whole-number ranges from 0 upwards, of 20 levels at most. Other criteria are failed
@@ -164,15 +173,16 @@ class ExpectationJudge(ModelJudge):
             applies = self._expected(holds, _YES_NO)
             if isinstance(applies, Failure):
                 return Verdict.failed(criterion.id, applies, judge=self.name)
-            if applies < 0.5:
-                reason = f"P(condition) = {applies:.3f}"
+            if applies.mean < 0.5:
+                reason = f"P(condition) = {applies.mean:.3f}"
                 return Verdict.not_applicable(criterion.id, judge=self.name, reason=reason)
-        value = self._expected(rated, scale.values)
-        if isinstance(value, Failure):
-            return Verdict.failed(criterion.id, value, judge=self.name)
-        return Verdict(criterion.id, criterion.normalise(value), raw=value, judge=self.name)
+        said = self._expected(rated, scale.values)
+        if isinstance(said, Failure):
+            return Verdict.failed(criterion.id, said, judge=self.name)
+        score = criterion.normalise(said.mean)
+        return Verdict(criterion.id, score, raw=said.mean, judge=self.name, spread=said.spread)
 
-    def _expected(self, answer: Completion | ChatError, values: Mapping[str, float]) -> float | Failure:
+    def _expected(self, answer: Completion | ChatError, values: Mapping[str, float]) -> _Expected | Failure:
         if isinstance(answer, ChatError):
             return failure_of(answer)
         tokens = answer_tokens(answer, self.model.name)
@@ -187,7 +197,7 @@ class ExpectationJudge(ModelJudge):
         if expected is None or mass.outside > self.max_outside:
             said = f"{mass.outside:.1%} of the probability lies outside the scale (limit {self.max_outside:.0%})"
             return failure(FailureKind.LOW_MASS, f"{said}; the model would say {answer.text[:40]!r}")
-        return expected
+        return _Expected(expected, spread_of([mass.shares[label] for label in values], list(values.values())))
 
 
 def _item(criterion: Criterion, scale: _Scale) -> dict[str, object]:
@@ -255,5 +265,6 @@ class HolisticExpectationJudge(ExpectationJudge):
         rating = self._expected(answer, self._values)
         if isinstance(rating, Failure):
             return Judgement(overall=Verdict.failed(OVERALL, rating, judge=self.name), usage=usage)
-        score = (rating - self.low) / (self.high - self.low)
-        return Judgement(overall=Verdict(OVERALL, score, raw=rating, judge=self.name), usage=usage)
+        score = (rating.mean - self.low) / (self.high - self.low)
+        verdict = Verdict(OVERALL, score, raw=rating.mean, judge=self.name, spread=rating.spread)
+        return Judgement(overall=verdict, usage=usage)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rubricate.chat.base import TokenLogprob
 
-__all__ = ["LabelMass", "is_sound", "label_mass", "plain_tokens", "share_of"]
+__all__ = ["LabelMass", "is_sound", "label_mass", "plain_tokens", "share_of", "spread_of"]
 
 _WRAPPING = " \t\r\n\"'`*_.,:;!()[]{}<>\ufeff\u200b"
 _ROUNDING = 1e-3  # servers round, and a logarithm just above 0 means certainty
@@ -59,6 +59,19 @@ class LabelMass:
             return None
         mean = math.fsum(share * values[label] for label, share in self.shares.items()) / total
         return min(max(mean, min(values.values())), max(values.values()))
+
+
+def spread_of(shares: Sequence[float], values: Sequence[float]) -> float:
+    """Standard deviation of values by probability, as a part of their range: 0 to 0.5 (ours).
+
+    Args:
+        shares: probability of each value, of which some is above 0; they need not sum to 1.
+        values: at least two that differ.
+    """
+    total, low, high = math.fsum(shares), min(values), max(values)
+    parts = [((value - low) / (high - low), share / total) for value, share in zip(values, shares, strict=True)]
+    mean = math.fsum(value * share for value, share in parts)
+    return min(math.sqrt(math.fsum(share * (value - mean) ** 2 for value, share in parts)), 0.5)
 
 
 def plain_tokens(tokens: Sequence[TokenLogprob], text: str) -> tuple[TokenLogprob, ...]:

@@ -149,6 +149,9 @@ class Verdict:
         reason: the judge's reason, or what a verifier found.
         failure: set when status is `failed`, and only then.
         judge: name of the judge or verifier that spoke.
+        spread: standard deviation of the score over the levels that the judge held possible, in [0, 0.5] (0 sure of
+            one, 0.5 torn between the ends), where it knows their probabilities. Yes/no verdicts say it by
+            `probability`: sqrt(P (1 - P)).
     """
 
     criterion_id: str
@@ -159,6 +162,7 @@ class Verdict:
     reason: str = ""
     failure: Failure | None = None
     judge: str = ""
+    spread: float | None = None
 
     def __post_init__(self) -> None:
         if (self.status is Status.OK) != (self.score is not None):

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import pickle
 import threading
 from collections.abc import Mapping, Sequence
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from judging import one_token
 
-from rubricate.chat import ChatRequest, MockModel, connect
+from rubricate.chat import ChatRequest, Completion, MockModel, TokenLogprob, connect
 from rubricate.chat.timing import deadline
 from rubricate.data.records import Rollout
 from rubricate.errors import ConfigError, ServerError
 from rubricate.judges import CriterionJudge, LogprobJudge, VerifierJudge, final_answer
+from rubricate.judges.arrow import ArrowJudge
 from rubricate.judges.base import CriteriaJudge, failure
 from rubricate.judges.cascade import Cascade
+from rubricate.judges.geval import ExpectationJudge
 from rubricate.judges.jury import Jury
-from rubricate.rubrics import Criterion, VerifierSpec
+from rubricate.rubrics import Criterion, Level, OrdinalScale, VerifierSpec
 from rubricate.types import Failure, FailureCause, FailureKind, Judgement, Usage, Verdict
 
 ROLLOUT = Rollout("Name three birds.", "Robin, wren and owl.")
@@ -191,3 +197,57 @@ def test_wrong_options() -> None:
         Cascade(two, escalate=0.6)
     with pytest.raises(ConfigError, match="2 rules to escalate by for 2 stages"):
         Cascade(two, escalate=[0.1, 0.1])
+
+
+RATED = Criterion(
+    id="rated",
+    text="How clear.",
+    scale=OrdinalScale(levels=tuple(Level(label=str(n), value=n) for n in range(1, 6))),
+)
+
+
+def levels(**shares: float) -> Completion:
+    return one_token(*((name[1:], share) for name, share in shares.items()))
+
+
+@pytest.mark.parametrize(
+    ("answer", "goes_on"),
+    [
+        (levels(n4=1.0), False),
+        (levels(n3=0.98, n4=0.02), False),
+        (levels(n1=0.5, n5=0.5), True),
+        (levels(n1=0.2, n2=0.2, n3=0.2, n4=0.2, n5=0.2), False),  # spread 0.354, a coin's at P = 0.85
+        (levels(n1=0.45, n3=0.1, n5=0.45), True),
+    ],
+)
+async def test_an_expectation_goes_on_where_its_levels_lie_far_apart(answer: Completion, goes_on: bool) -> None:
+    small = ExpectationJudge(MockModel(answer))
+    large = Prices("large", {"rated": 0.75})
+    cascade = Cascade([small, large], escalate=0.25)
+    (verdict,) = (await cascade.judge_criteria(ROLLOUT, [RATED])).verdicts
+    assert large.asked == (["rated"] if goes_on else [])
+    assert (verdict.spread is None) is goes_on  # the large one's verdict has none
+    assert cascade.report().stages[0].uncertain == goes_on
+
+
+@given(st.floats(0.01, 0.99), st.floats(0.0, 0.49))
+def test_two_ends_of_a_scale_are_as_sure_as_yes_and_no(p: float, margin: float) -> None:
+    assume(abs(abs(p - 0.5) - margin) > 1e-6)
+    asked: list[list[str]] = []
+    for first in (LogprobJudge(MockModel(p_yes=p)), ExpectationJudge(MockModel(levels(n5=p, n1=1.0 - p)))):
+        large = Prices("large", {"sure": 0.75, "rated": 0.75})
+        criterion = SURE if isinstance(first, LogprobJudge) else RATED
+        asyncio.run(Cascade([first, large], escalate=margin).judge_criteria(ROLLOUT, [criterion]))
+        asked.append(large.asked)
+    assert bool(asked[0]) is bool(asked[1]) is (abs(p - 0.5) < margin)
+
+
+async def test_arrow_says_how_sure_it_is_where_it_has_log_probabilities() -> None:
+    pieces = ('{"explanation_1": "x", "criteria_met_1": ', "true", "}")
+    top = (("true", math.log(0.6)), ("false", math.log(0.4)))
+    tokens = tuple(TokenLogprob(piece, top[0][1], top if piece == "true" else ()) for piece in pieces)
+    for logprobs, asked in ((tokens, ["sure"]), (None, [])):
+        arrow = ArrowJudge(MockModel(Completion("".join(pieces), logprobs=logprobs)), text_verdicts=True)
+        large = Prices("large", {"sure": 1.0})
+        await Cascade([arrow, large]).judge_criteria(ROLLOUT, [SURE])
+        assert large.asked == asked

@@ -115,6 +115,7 @@ def _verdict(value: object) -> Verdict:
         reason=str(fields.get("reason") or ""),
         failure=_failure(fields.get("failure")),
         judge=str(fields.get("judge") or ""),
+        spread=as_number(fields.get("spread")),
     )
 
 
@@ -179,6 +180,7 @@ def _schema(arrow: ModuleType) -> Any:
             "reason": text,
             "failure": failure,
             "judge": text,
+            "spread": number,
         }
     )
     usage = {"calls": whole, "prompt_tokens": whole, "completion_tokens": whole, "cached_tokens": whole}
