@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from rubricate.errors import ConfigError, ParseError
 from rubricate.judges.parsing import cues
 from rubricate.judges.parsing.agreed import agreed
-from rubricate.judges.parsing.behind import relabelled, said_of, speaks_against, stated
+from rubricate.judges.parsing.behind import said_of
+from rubricate.judges.parsing.domains import Domain, score_domain, verdict_domain
 from rubricate.judges.parsing.entries import Entry, Ids, Keys, entries_in, listed_lines
 from rubricate.judges.parsing.fields import is_error
 from rubricate.judges.parsing.labels import announcement
 from rubricate.judges.parsing.listing import entries_in_text
 from rubricate.judges.parsing.marks import Mark, Standing, outcome
-from rubricate.judges.parsing.numbers import Scale
 from rubricate.judges.parsing.reading import Reading, Structure, read_reply
 from rubricate.judges.parsing.reason import parse_reason
-from rubricate.judges.parsing.score import parse_score, score_marks
-from rubricate.judges.parsing.text import mend_surrogates, plain, sentences
-from rubricate.judges.parsing.verdict import ALIASES, parse_verdict, takes_back, text_marks, verdict_labels
-from rubricate.judges.parsing.vocabulary import Unreadable, Vocabulary, vocabulary_of
+from rubricate.judges.parsing.score import parse_score
+from rubricate.judges.parsing.text import mend_surrogates
+from rubricate.judges.parsing.verdict import ALIASES, parse_verdict
+from rubricate.judges.parsing.vocabulary import Unreadable, vocabulary_of
 
 __all__ = ["CriterionScores", "CriterionVerdicts", "parse_criterion_scores", "parse_criterion_verdicts"]
 
 T = TypeVar("T")
-_NUMBER = re.compile(r"\W{0,3}\d+(?:[.,]\d+)? ?(?:(?:/|out of) ?\d+|points?)?\W{0,3}")
 _ORDINAL = re.compile(r"\bcriterion ?#? ?(\d{1,4})\b", re.I)
 _SCORE_ALIASES = ("score", "rating", "grade", "points", "mark", "level", "value", "verdict")
 
@@ -72,25 +71,6 @@ class CriterionScores:
     extra: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Domain(Generic[T]):
-    """How the values of an id are read.
-
-    Attributes:
-        read: a value of a field.
-        section: a passage that is all about this criterion.
-        contradicted: whether a reason takes a value back.
-        opposed: whether what `said_of` gives of a criterion speaks against its value.
-        is_value: whether a text is a value of some criterion.
-    """
-
-    read: Callable[[str, object], T | Unreadable]
-    section: Callable[[str, str], T | Unreadable]
-    contradicted: Callable[[str, T, str], bool]
-    opposed: Callable[[str, T, str], bool]
-    is_value: Callable[[str], bool]
-
-
 @dataclass(slots=True)
 class _Gathered(Generic[T]):
     values: dict[str, T | Unreadable]
@@ -132,7 +112,7 @@ def parse_criterion_verdicts(
     """
     per_id = choices if isinstance(choices, Mapping) else dict.fromkeys(ids, choices)
     words = {id: vocabulary_of(_given(per_id, id)) for id in ids}
-    domain = _verdict_domain(words, key)
+    domain = verdict_domain(words, key)
     keys = Keys(key, ALIASES, list_key)
     gathered = _read(reply, quoted, Ids(ids, known), keys, domain, index_base)
     if gathered is None:
@@ -172,7 +152,7 @@ def parse_criterion_scores(
     Raises ParseError when the whole reply is unusable.
     """
     ids = list(scales)
-    domain = _score_domain(scales, integer, choices, key)
+    domain = score_domain(scales, integer, choices, key)
     keys = Keys(key, _SCORE_ALIASES, list_key)
     gathered = _read(reply, quoted, Ids(ids, known), keys, domain, index_base)
     if gathered is None:
@@ -194,58 +174,6 @@ def parse_criterion_scores(
     )
 
 
-def _verdict_domain(words: Mapping[str, Vocabulary], key: str) -> _Domain[str]:
-    finder = verdict_labels(key)
-
-    def section(id: str, text: str) -> str | Unreadable:
-        found = outcome(text_marks(text, words[id], finder))
-        if found is not Unreadable.UNKNOWN:
-            return found
-        said = [words[id].exact(sentence.text) for sentence in sentences(text)]
-        return outcome([Mark(value) for value in said if value is not Unreadable.UNKNOWN])
-
-    def contradicted(id: str, value: str, reason: str) -> bool:
-        return takes_back(reason, value, words[id], finder)
-
-    def opposed(id: str, value: str, said: str) -> bool:
-        return speaks_against(said, value, words[id], finder)
-
-    def is_value(text: str) -> bool:
-        return any(isinstance(one.exact(text), str) for one in {id(one): one for one in words.values()}.values())
-
-    return _Domain(lambda id, value: words[id].read(value), section, contradicted, opposed, is_value)
-
-
-def _score_domain(
-    scales: Mapping[str, tuple[float, float]], integer: bool, choices: Sequence[str], key: str
-) -> _Domain[float | str]:
-    ranges = {id: Scale(low, high, integer) for id, (low, high) in scales.items()}
-    words = vocabulary_of(choices) if choices else None
-
-    def read(id: str, value: object) -> float | str | Unreadable:
-        if words is not None and not isinstance(value, bool | int | float):
-            label = words.read(value)
-            if isinstance(label, str):
-                return label
-        return ranges[id].read(value)
-
-    def section(id: str, text: str) -> float | str | Unreadable:
-        found = outcome(score_marks(text, ranges[id], key))
-        return read(id, text.strip()) if found is Unreadable.UNKNOWN else found
-
-    def contradicted(id: str, value: float | str, reason: str) -> bool:
-        said = outcome(score_marks(plain(reason), ranges[id], key, strict=True))
-        return isinstance(said, float) and said != value
-
-    def opposed(id: str, value: float | str, said: str) -> bool:
-        marks = score_marks(relabelled(said, key.replace("_", " ")), ranges[id], key, after=True)
-        given = [mark.value for mark in marks if mark.value is not Unreadable.UNKNOWN]
-        given += [read(id, text) for text, denied in stated(said) if _NUMBER.fullmatch(text) and not denied]
-        return any(one != value for one in given)
-
-    return _Domain(read, section, contradicted, opposed, lambda text: _NUMBER.fullmatch(text) is not None)
-
-
 def _reason_of(id: str, reply: str) -> dict[str, str]:
     reason = parse_reason(reply)
     return {id: reason} if reason else {}
@@ -258,7 +186,7 @@ def _given(choices: Mapping[str, Sequence[str]], id: str) -> Sequence[str]:
 
 
 def _read(
-    reply: str, quoted: Sequence[str], ids: Ids, keys: Keys, domain: _Domain[T], index_base: int | None
+    reply: str, quoted: Sequence[str], ids: Ids, keys: Keys, domain: Domain[T], index_base: int | None
 ) -> _Gathered[T] | None:
     return agreed(
         lambda text: _gather(read_reply(text, quoted), ids, keys, domain, index_base),
@@ -269,7 +197,7 @@ def _read(
 
 
 def _gather(
-    reading: Reading, ids: Ids, keys: Keys, domain: _Domain[T], index_base: int | None
+    reading: Reading, ids: Ids, keys: Keys, domain: Domain[T], index_base: int | None
 ) -> _Gathered[T] | None:
     """Values by id, or None when the reply has no entries and one criterion was asked for."""
     entries = _entries_of(reading, ids, keys, domain)
@@ -325,7 +253,7 @@ def _refuse_unusable(reading: Reading) -> None:
         raise ParseError("the reply holds no readable verdicts", kind="unparsable", reply=reading.reply)
 
 
-def _entries_of(reading: Reading, ids: Ids, keys: Keys, domain: _Domain[T]) -> list[Entry]:
+def _entries_of(reading: Reading, ids: Ids, keys: Keys, domain: Domain[T]) -> list[Entry]:
     first = ids.ids[0]
 
     def is_value(text: str) -> bool:
@@ -398,7 +326,7 @@ def _by_place(entry: Entry, ids: Ids, owners: dict[str, list[Entry]], reply: str
     owners.setdefault(ids.ids[place], []).append(entry)
 
 
-def _marks_of(id: str, entries: Sequence[Entry], domain: _Domain[T], reading: Reading) -> list[Mark[T]]:
+def _marks_of(id: str, entries: Sequence[Entry], domain: Domain[T], reading: Reading) -> list[Mark[T]]:
     marks: list[Mark[T]] = []
     for entry in entries:
         part = reading.parts[entry.part]
