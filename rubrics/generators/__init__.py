@@ -1,0 +1,60 @@
+"""Generators of rubrics: from prompts, references, preference pairs and candidates to weighted criteria.
+
+Names are loaded when they are first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rubricate.lazy import lazy_names
+
+if TYPE_CHECKING:  # the same names for type checkers, which do not follow __getattr__
+    from rubricate.rubrics.generators.asking import AskOptions
+    from rubricate.rubrics.generators.base import (
+        DatasetGenerator,
+        Generated,
+        Generator,
+        GeneratorNote,
+        Need,
+        NoteKind,
+    )
+    from rubricate.rubrics.generators.model import ModelGenerator
+    from rubricate.rubrics.generators.reference import PredefinedGenerator, ReferenceGenerator, generic_rubric
+    from rubricate.rubrics.generators.source import SOURCE_COLUMNS, Source, source_from_record
+
+_HOME = {
+    "AskOptions": "rubricate.rubrics.generators.asking",
+    "DatasetGenerator": "rubricate.rubrics.generators.base",
+    "Generated": "rubricate.rubrics.generators.base",
+    "Generator": "rubricate.rubrics.generators.base",
+    "GeneratorNote": "rubricate.rubrics.generators.base",
+    "ModelGenerator": "rubricate.rubrics.generators.model",
+    "Need": "rubricate.rubrics.generators.base",
+    "NoteKind": "rubricate.rubrics.generators.base",
+    "PredefinedGenerator": "rubricate.rubrics.generators.reference",
+    "ReferenceGenerator": "rubricate.rubrics.generators.reference",
+    "SOURCE_COLUMNS": "rubricate.rubrics.generators.source",
+    "Source": "rubricate.rubrics.generators.source",
+    "generic_rubric": "rubricate.rubrics.generators.reference",
+    "source_from_record": "rubricate.rubrics.generators.source",
+}
+
+__all__ = [
+    "SOURCE_COLUMNS",
+    "AskOptions",
+    "DatasetGenerator",
+    "Generated",
+    "Generator",
+    "GeneratorNote",
+    "ModelGenerator",
+    "Need",
+    "NoteKind",
+    "PredefinedGenerator",
+    "ReferenceGenerator",
+    "Source",
+    "generic_rubric",
+    "source_from_record",
+]
+
+__getattr__, __dir__ = lazy_names(__name__, _HOME)
