@@ -74,6 +74,9 @@ class SheetCollator:
         self.row_tokens = row_tokens
         self.pad = pad
 
+    def __len__(self) -> int:
+        return len(self.sheets)
+
     def __call__(self, examples: Sequence[Mapping[str, int]]) -> dict[str, Tensor]:
         """The batch of a data loader's examples, each `{"sheet": number}`."""
         batch = self.rows([example["sheet"] for example in examples])
@@ -204,6 +207,9 @@ class AnswerTrainer(SFTTrainer):
             loss = loss * trainer.accelerator.num_processes  # the mean over ranks divides by it again
         trainer._total_train_tokens += int(inputs["tokens"])  # pyright: ignore[reportPrivateUsage] -- TRL's own count
         return (loss, {"logits": logits}) if return_outputs else loss
+
+    def create_model_card(self, *args: object, **kwargs: object) -> None:
+        """Nothing: a run has its own page."""
 
     def evaluate(
         self,

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from rubricate.chat.local_tree import Node, build_tree
 
-__all__ = ["IGNORED", "TreeBatch", "TreeRow", "lay_rows", "lay_tree", "tree_size"]
+__all__ = ["IGNORED", "TreeBatch", "TreeRow", "lay_rows", "lay_tree", "pack", "tree_size"]
 
 IGNORED = -100
 """Label of a position that is not trained on, as torch's cross-entropy has it."""
@@ -102,7 +102,7 @@ def lay_rows(
         row_tokens: as far as a row is filled.
         pad: token of the padding.
     """
-    packed = _packed([tree_size(prompts) for prompts in sheets], row_tokens)
+    packed = pack([tree_size(prompts) for prompts in sheets], row_tokens)
     places = [[(sheet, number) for sheet in row for number in range(len(sheets[sheet]))] for row in packed]
     rows = [lay_tree([sheets[sheet][number] for sheet, number in row]) for row in places]
     answers = max(len(row.ends) for row in rows)
@@ -134,8 +134,8 @@ def _allow(mask: Tensor, row: TreeRow, end: int) -> None:
             mask[end + number, left:right] = True
 
 
-def _packed(sizes: Sequence[int], room: int) -> list[list[int]]:
-    """First fit, the largest first: numbers of the sheets in each row."""
+def pack(sizes: Sequence[int], room: int) -> list[list[int]]:
+    """First fit, the largest first: the numbers of what goes into each row of `room`, given the sizes."""
     rows: list[list[int]] = []
     free: list[int] = []
     for sheet in sorted(range(len(sizes)), key=lambda number: (-sizes[number], number)):
