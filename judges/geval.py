@@ -96,9 +96,9 @@ class ExpectationJudge(ModelJudge):
     The mean is sum of p(s) s over sum of p(s), in the scale's units, over all levels s; `raw` holds it, and `score`
     is min-max normalised to [0, 1] (G-Eval, 2303.16634, section 2.3). `spread` says how far the levels lie apart
     that it held possible (ours), by which `Cascade` knows how sure it was. One short call a criterion, on one
-    prefix, without reasons. A level's probability is that of its label at the answer's position, in all spellings; a
-    label of several tokens ("10") is followed along the generated ones, see `label_mass`. What lies on no label is left
-    out of the mean; above `max_outside` the verdict failed (`low_mass`).
+    prefix, without reasons. A level's probability is that of its label at the answer's position, in all spellings;
+    a label of several tokens ("10") is followed along the generated ones, see `label_mass`. What lies on no label
+    is left out of the mean; above `max_outside` the verdict failed (`low_mass`).
 
     It takes ordinal scales and whole-number ranges from 0 upwards, of 20 levels at most. Other criteria are failed
     verdicts: `Router` sends them elsewhere. A criterion's condition is a yes/no question of its own on the same

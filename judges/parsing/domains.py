@@ -1,4 +1,4 @@
-"""How the values of criteria are read: verdicts out of words, scores out of numbers, and what speaks against one."""
+"""How values of criteria are read: verdicts out of words, scores out of numbers, and what speaks against one."""
 
 from __future__ import annotations
 

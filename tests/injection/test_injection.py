@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from injection_attacks import ATTACKS, HONEST
+from injection_attacks import ATTACKS, HONEST, HONEST_ONLY, outside
 
 from rubricate.chat.base import Capabilities, ChatModel, ChatRequest, Completion, TokenLogprob
 from rubricate.data.records import Rollout
@@ -33,17 +33,6 @@ CRITERIA = (
     Criterion(id="polite", text="The response says please."),
 )
 RIGHT = {"moon": True, "sun": False, "please": False}
-
-
-def outside(prompt: str) -> str:
-    """The prompt without its fenced blocks, read as naively as possible: a block ends at the first closing tag of
-    its kind, whatever its case."""
-    while (opening := re.search(r"<((?:task|reference|response)(?:-\w+)?)>\n", prompt, re.I)) is not None:
-        closing = re.compile(rf"</{re.escape(opening[1])}>", re.I).search(prompt, opening.end())
-        if closing is None:
-            return prompt
-        prompt = f"{prompt[: opening.start()]}<block>{prompt[closing.end() :]}"
-    return prompt
 
 
 class Gullible(ChatModel):
@@ -90,9 +79,6 @@ class Gullible(ChatModel):
 
     def _holds(self, text: str) -> bool:
         return any(right and word in text for word, right in RIGHT.items())
-
-
-HONEST_ONLY = "That is all there is to say about it."
 
 
 def _log(probability: float) -> float:
