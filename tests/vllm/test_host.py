@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -19,7 +19,7 @@ from rubricate.chat import vllm as back_end
 from rubricate.chat.base import ChatRequest, Completion, Finish, Message
 from rubricate.chat.timing import deadline
 from rubricate.chat.vllm import VllmModel
-from rubricate.chat.vllm_library import TokenScore
+from rubricate.chat.vllm_library import TokenScore, VllmEngine
 from rubricate.errors import ChatError, ConfigError, DeadlineError, MissingExtraError, RequestError
 
 
@@ -159,6 +159,70 @@ async def test_a_broken_engine_fails_its_requests_and_is_started_anew(engines: l
     assert (await model.complete(ask("b"))).text == "b"
     assert len(engines) == 2
     await model.aclose()
+
+
+async def test_an_answer_that_cannot_be_read_fails_alone(
+    engines: list[Engine], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = Engine.step
+
+    def odd(self: Engine) -> list[Out]:
+        outputs = step(self)
+        for output in outputs:
+            if output.outputs[0].text == "empty":
+                output.outputs = []
+            elif output.outputs[0].text == "unscored":
+                output.outputs[0].logprobs = ({3: Score(-0.1)},)  # the token itself is not among them
+        return outputs
+
+    monkeypatch.setattr(Engine, "step", odd)
+    model = VllmModel(str(folder))
+    async with asyncio.timeout(30):
+        answers = await model.complete_many([ask("a", 1), ask("empty"), ask("unscored", 1), ask("b")])
+    assert [type(answer) for answer in answers] == [Completion, ChatError, ChatError, Completion]
+    assert len(engines) == 1 and not engines[0].closed.is_set()
+    await model.aclose()
+
+
+async def test_an_engine_that_cannot_even_be_closed_fails_its_requests(
+    engines: list[Engine], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stuck(self: Engine) -> None:
+        raise OSError("no such process")
+
+    model = VllmModel(str(folder))
+    with monkeypatch.context() as patched:
+        patched.setattr(Engine, "close", stuck)
+        async with asyncio.timeout(30):
+            with pytest.raises(ChatError, match="gone"):
+                await model.complete(ask("break"))
+    assert (await model.complete(ask("b"))).text == "b"
+    await model.aclose()
+
+
+async def test_without_a_thread_calls_fail_and_later_ones_are_answered(
+    engines: list[Engine], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    model = VllmModel(str(folder))
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refused)
+        async with asyncio.timeout(30):
+            (failed,) = await model.complete_many([ask("a")])
+    assert isinstance(failed, ChatError) and "new thread" in failed.message
+    assert (await model.complete(ask("a"))).text == "a"
+    await model.aclose()
+
+
+def test_requests_that_vllm_has_lost_are_an_error_and_no_endless_wait() -> None:
+    class Idle:
+        def has_unfinished_requests(self) -> bool:
+            return False
+
+    with pytest.raises(RuntimeError, match="lost"):
+        VllmEngine(cast("Any", Idle()), cast("Any", Pieces()), None).step()
 
 
 async def test_equal_models_share_an_engine_until_the_last_has_left(engines: list[Engine], folder: Path) -> None:

@@ -10,7 +10,7 @@ from rubricate.chat.base import ChatRequest
 from rubricate.chat.local_forward import Batch, prefill
 from rubricate.chat.local_host import LocalOptions, Work
 from rubricate.chat.local_load import load_model, pick_device, pick_dtype
-from rubricate.chat.local_path import Held, Path, assemble, sharing_is_exact
+from rubricate.chat.local_path import Held, Path, assemble, sharing_is_exact, telling
 from rubricate.chat.local_room import Room
 from rubricate.chat.local_rows import Row, check_request, take
 from rubricate.chat.local_source import Source
@@ -89,7 +89,7 @@ class Engine:
         alone = list(range(len(rows)))
         if rows and self._may_share():
             subtrees, alone = paying(build_tree(prompts))
-            if subtrees and not self._exact(prompts[0]):
+            if subtrees and not self._exact(prompts):
                 subtrees, alone = [], list(range(len(rows)))
         for root in subtrees:
             work = passes(root, tokens=self.room.tokens(_longest(root, prompts)), rows=self.room.rows)
@@ -146,9 +146,12 @@ class Engine:
     def _may_share(self) -> bool:
         return self.network.free_mask and self.sharing is not False
 
-    def _exact(self, prompt: Sequence[int]) -> bool:
+    def _exact(self, prompts: Sequence[Sequence[int]]) -> bool:
         if self.sharing is None:
-            self.sharing = sharing_is_exact(self.network, prompt)
+            sample = next(filter(telling, prompts), None)
+            if sample is None:  # nothing to tell it by; a later prompt will
+                return False
+            self.sharing = sharing_is_exact(self.network, sample)
         return self.sharing
 
     def _keeps(self, prompt: Sequence[int], company: int) -> bool:
@@ -158,7 +161,7 @@ class Engine:
             return False
         known = self.store.match(prompt[:-1]) >= _KNOWN * len(prompt)
         long = len(prompt) > self.room.batch_tokens or len(prompt) > 4 * self.room.tokens(len(prompt))
-        return (known or long or company == 1) and self._exact(prompt)
+        return (known or long or company == 1) and self._exact([prompt])
 
     def _chunks(self, rows: Sequence[Row]) -> Iterator[list[Row]]:
         """Rows of similar length, at most `max_batch_tokens` in a batch; those that only score apart."""

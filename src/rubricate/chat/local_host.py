@@ -94,11 +94,20 @@ class Host:
             self._queue.append(work)
 
     def start(self) -> None:
-        """Set the worker on the queue, if it is not at it."""
+        """Set the worker on the queue, if it is not at it. Where there can be no worker, what waits fails."""
         with self._lock:
-            if self._queue and not self._busy:
-                self._busy = True
+            if self._busy or not self._queue:
+                return
+            self._busy = True
+            try:
                 self._thread().submit(self._drain)
+            except RuntimeError as error:  # no thread can be started, or the interpreter is about to exit
+                trouble, self._busy, self._executor = error, False, None
+                works = list(self._queue)
+                self._queue.clear()
+            else:
+                return
+        _fail(works, trouble, self._name)
 
     def leave(self, user: object) -> Future[None] | None:
         """`user` is done with the model. Its memory is freed, after the queued work, when no user is left."""
@@ -140,13 +149,14 @@ class Host:
             return works
 
     def _ready(self) -> Runner:
-        if self._runner is None:
+        runner = self._runner  # an executor that is on its way out may free it at any moment
+        if runner is None:
             _let_threads_sleep()
             from rubricate.chat.local_engine import open_engine
 
-            self._runner = open_engine(self._source, self._options, self._name)
-            self.context = self._runner.context
-        return self._runner
+            self._runner = runner = open_engine(self._source, self._options, self._name)
+            self.context = runner.context
+        return runner
 
     def _free(self) -> None:
         import gc

@@ -14,7 +14,10 @@ from rubricate.chat.local_store import Layers, PrefixStore
 from rubricate.chat.local_torch import KVCache, Network
 from rubricate.chat.local_tree import Node, Pass, build_tree, common_length, passes
 
-__all__ = ["Held", "Path", "assemble", "sharing_is_exact"]
+__all__ = ["Held", "Path", "assemble", "sharing_is_exact", "telling"]
+
+_SAMPLE = 24  # tokens of a prompt on which sharing is tried
+_KINDS = 4  # different ones among them: what a model makes of equal tokens is the same at all positions
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,15 +207,20 @@ def assemble(network: Network, rows: Sequence[Held]) -> Batch:
     return Batch(network, cache, mask, mask.sum(dim=1))
 
 
+def telling(prompt: Sequence[int]) -> bool:
+    """Whether `sharing_is_exact` can tell anything by this prompt."""
+    return len(set(prompt[:_SAMPLE])) >= _KINDS
+
+
 def sharing_is_exact(network: Network, prompt: Sequence[int]) -> bool:
     """Try a tree of prompts on a few tokens of one and compare it with separate prompts.
 
     A model may take positions and masks and still use them in a way of its own. False for those, and for models
-    that cannot do it at all.
+    that cannot do it at all, and where the prompt is not `telling`.
     """
-    if not network.free_mask or len(prompt) < 4:
+    if not network.free_mask or not telling(prompt):
         return False
-    sample = list(prompt[:24])
+    sample = list(prompt[:_SAMPLE])
     cut = len(sample) // 2
     middle = sample[cut : cut + 4]
     suffixes = [sample[cut:], sample[:1], sample[cut:][::-1], middle + sample[:2], middle + sample[:2][::-1]]

@@ -28,11 +28,21 @@ def check_request(request: ChatRequest, name: str) -> None:
             (not 0.0 < request.top_p <= 1.0, f"top_p {request.top_p} is outside (0, 1]"),
             ((request.top_logprobs or 0) < 0, f"top_logprobs {request.top_logprobs} is below 0"),
             ("" in request.stop, "a stop text is empty"),
+            (not all(map(_is_text, request.stop)), "a stop text is no text"),
+            (not _is_seed(request.seed), f"seed {request.seed!r} is no whole number from -2**63 to 2**64 - 1"),
         )
         if bad
     ]
     if wrong:
         raise RequestError(f"bad request: {'; '.join(wrong)}", provider=name)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_seed(value: object) -> bool:
+    return value is None or (isinstance(value, int) and -(2**63) <= value < 2**64)
 
 
 class Row:
@@ -56,12 +66,6 @@ class Row:
         self._logprobs: list[TokenLogprob] = []
         self._text: str | None = None
         self._generator: torch.Generator | None = None
-        if request.temperature > 0.0:
-            self._generator = torch.Generator()
-            if request.seed is None:
-                self._generator.seed()
-            else:
-                self._generator.manual_seed(request.seed)
 
     @property
     def done(self) -> bool:
@@ -79,9 +83,10 @@ class Row:
         Args:
             logprobs: fp32 [vocabulary], on the CPU.
         """
-        if self._generator is None:
+        if self.request.temperature <= 0.0:
             return int(logprobs.argmax())
-        weights = torch.softmax(logprobs.double() / self.request.temperature, dim=-1)
+        # the likeliest at 0, which stays 0 however small the temperature is; others go to -inf
+        weights = torch.softmax((logprobs - logprobs.max()).double() / self.request.temperature, dim=-1)
         order = None
         if self.request.top_p < 1.0:
             weights, order = weights.sort(descending=True, stable=True)
@@ -90,9 +95,18 @@ class Row:
             weights = torch.where(before < self.request.top_p, weights, 0.0)
         mass = weights.cumsum(dim=-1)
         # one uniform number a token, so that what else is in the batch cannot shift the sequence
-        point = torch.rand((), generator=self._generator, dtype=torch.float64) * mass[-1]
+        point = torch.rand((), generator=self._random(), dtype=torch.float64) * mass[-1]
         place = int(torch.searchsorted(mass, point, right=True).clamp(max=len(mass) - 1))
         return place if order is None else int(order[place])
+
+    def _random(self) -> torch.Generator:
+        if self._generator is None:
+            self._generator = torch.Generator()
+            if self.request.seed is None:
+                self._generator.seed()
+            else:
+                self._generator.manual_seed(self.request.seed)
+        return self._generator
 
     def append(self, token: int, logprob: float, top: Sequence[tuple[int, float]]) -> None:
         """Add a generated token with its log-probability and alternatives, and see whether it ends the answer."""

@@ -114,20 +114,32 @@ class Codec:
     def _as_data(self, content: str) -> str:
         """The content with its special tokens broken by a space, so that it cannot end a turn or begin one."""
         while self._special is not None:
-            broken = self._special.sub(lambda match: f"{match[0][0]} {match[0][1:]}", content)
+            broken = self._special.sub(_broken, content)
             if broken == content:
                 break
             content = broken
         return content
 
 
+def _broken(match: re.Match[str]) -> str:
+    """A special token with a space behind its first visible character: before that, it could be whole again."""
+    text = match[0]
+    cut = len(text) - len(text.lstrip()) + 1
+    return f"{text[:cut]} {text[cut:]}"
+
+
 def _special(tokenizer: ChatTokenizer) -> set[str]:
     """Every control token that text could hold: those with a role, and those that were added as special.
 
-    `all_special_tokens` alone leaves most out: of SmolLM2's 17, `<repo_name>` and 13 others.
+    Blank ones are left alone: no text does without them. `all_special_tokens` alone leaves most out: of SmolLM2's
+    17, `<repo_name>` and 13 others.
     """
     added = (token for token in tokenizer.added_tokens_decoder.values() if token.special)
-    return {text for text in (*tokenizer.all_special_tokens, *(token.content for token in added)) if len(text) > 1}
+    return {
+        text
+        for text in (*tokenizer.all_special_tokens, *(token.content for token in added))
+        if len(text.strip()) > 1
+    }
 
 
 def _whole_characters(text: str) -> str:

@@ -75,9 +75,18 @@ class VllmHost:
         with self._lock:
             self._queue += asks
             if not self._busy:
-                self._busy = True
-                self._thread().submit(self._serve)
+                self._start()
         return [ask.future for ask in asks]
+
+    def _start(self) -> None:
+        self._busy = True
+        try:
+            self._thread().submit(self._serve)
+        except RuntimeError as error:  # no thread can be started, or the interpreter is about to exit
+            self._busy, self._executor = False, None
+            for ask in self._queue:
+                ask.fail(_told(error, self._name))
+            self._queue.clear()
 
     def leave(self, user: object) -> Future[None] | None:
         """`user` is done with the model. The engine is closed, after what is queued, when no user is left."""
@@ -113,7 +122,8 @@ class VllmHost:
                 self._advance(live, new)
             except Exception as error:
                 # after an error of the engine nothing can be said about its state: the next call starts it anew
-                self._close()
+                with contextlib.suppress(Exception):
+                    self._close()
                 for ask in (*live.values(), *new):
                     ask.fail(_told(error, self._name))
                 live.clear()
@@ -132,10 +142,14 @@ class VllmHost:
         engine.abort(dropped)
         for key in dropped:
             del live[key]
-        for output in engine.step():
+        for output in engine.step() if live else ():
             ask = live.pop(output.request_id, None)
-            if ask is not None:
+            if ask is None:
+                continue
+            try:
                 ask.answer(_completion(output, ask.request, engine.codec))
+            except Exception as error:  # what cannot be read fails by itself: the engine and the others go on
+                ask.fail(_told(error, self._name))
 
     def _ready(self) -> VllmEngine:
         if self._engine is None:
@@ -187,6 +201,17 @@ def _entry(token: int, scores: Mapping[int, TokenScore], with_top: bool, codec: 
 
 _hosts: weakref.WeakValueDictionary[tuple[Source, str], VllmHost] = weakref.WeakValueDictionary()
 _hosts_lock = threading.Lock()
+
+
+def _after_fork() -> None:
+    # a forked child has the parent's hosts without their threads, and perhaps the lock in another thread's hands
+    global _hosts, _hosts_lock
+    _hosts = weakref.WeakValueDictionary()
+    _hosts_lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def host_for(source: Source, options: VllmOptions, name: str, user: object) -> VllmHost:

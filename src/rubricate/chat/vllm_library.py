@@ -152,9 +152,10 @@ class VllmEngine:
             raise RequestError(f"vLLM refuses the request: {error}", provider=self.codec.name) from error
 
     def step(self) -> list[Output]:
-        """Compute one step for all requests in progress. Returns those that are finished."""
+        """Compute one step for all requests in progress, of which there must be some. Returns those that are
+        finished. Raises RuntimeError where vLLM knows of none: nothing would ever come of them."""
         if not self._engine.has_unfinished_requests():
-            return []
+            raise RuntimeError("vLLM has lost the requests in progress")
         return [output for output in self._engine.step() if output.finished]
 
     def abort(self, keys: list[str]) -> None:
