@@ -4,32 +4,21 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
+from functools import lru_cache
 
 from rubricate.training.checks.banks import Banks, Form, Topic, Trait
 from rubricate.training.checks.draft import Draft
-from rubricate.training.checks.layout import LAYOUTS, Frame, Piece, render
+from rubricate.training.checks.layout import LAYOUTS, Piece, render
 from rubricate.training.checks.letters import add_letter_parts
+from rubricate.training.checks.marks import mark_pieces, mute_marks
 from rubricate.training.checks.measured import Measured
+from rubricate.training.checks.plan import Plan, insert
 
 __all__ = ["Settings", "compose"]
 
 _STATED = (1, 2, 2, 3, 3, 3, 4, 4, 5, 6, 8)
 _TRAITS = (1, 1, 2, 2, 3, 3, 4, 5)
-_EMOJI = ("🙂", "👍", "🌟", "✅", "🎉", "📌", "🌱", "☕")
-_MUTED_BY_MARK = {
-    "exclamation": ("enthusiastic", "urgency", "clickbait", "rude", "encouraging"),
-    "emoji": ("slang", "enthusiastic", "humour", "formal", "encouraging", "informal", "friendly"),
-    "upper_case": ("rude", "urgency", "clickbait", "enthusiastic", "formal", "threatening"),
-    "lower_case": ("formal", "slang", "names_person"),
-    "salutation": ("by_name", "formal", "names_person", "greeting", "second_person"),
-    "sign_off": ("by_name", "formal", "names_person", "farewell", "good_wishes"),
-    "title": ("summary", "clickbait", "second_person"),
-    "mixed": ("jargon",),
-    "headings": ("summary",),
-    "repeated": ("repetition",),
-}
 _EVERYWHERE = frozenset(
     "what does your with that this have from about write please explain tell which when".split()
 )
@@ -69,45 +58,24 @@ class Settings:
     )
 
 
-@dataclass(slots=True)
-class _Plan:
-    """What a draft is going to be."""
-
-    topic: Topic
-    source: Topic
-    layout: str
-    clean: bool
-    frame: Frame = field(default_factory=Frame)
-    stated: list[str] = field(default_factory=list[str])
-    missed: set[str] = field(default_factory=set[str])
-    unknown: set[str] = field(default_factory=set[str])
-    traits: dict[str, bool] = field(default_factory=dict[str, bool])
-    muted: set[str] = field(default_factory=set[str])
-    marks: set[str] = field(default_factory=set[str])
-    asides: int = 0
-
-    @property
-    def on_topic(self) -> bool:
-        return self.topic is self.source
-
-
 def compose(topic: Topic, banks: Banks, rng: random.Random, settings: Settings) -> Draft:
     """A draft for a request, without instructions in the prompt."""
     source = topic
     if rng.random() < settings.off_topic:
         source = other_topic(topic, banks, rng) or topic
     layout = rng.choices(list(LAYOUTS), weights=_layout_weights(settings))[0]
-    plan = _Plan(topic, source, layout, clean=rng.random() < settings.clean)
+    plan = Plan(topic, source, layout, clean=rng.random() < settings.clean)
     _add_points(plan, rng, settings)
     _add_asides(plan, rng, settings)
     if not plan.clean:
         _add_traits(plan, banks, rng, settings)
     marks = {name for name, share in settings.marks if rng.random() < _boosted(name, share, settings)}
-    _mark_pieces(plan, marks, banks, rng)
+    mark_pieces(plan, marks, banks, rng)
     add_letter_parts(plan.frame, plan.marks, plan.layout, source, rng)
     if "title" in marks and layout != "headings" and not plan.marks & {"salutation", "subject_line"}:
         _add_title(plan, banks, rng)
-    _mute_marks(plan, marks)
+    mute_marks(plan, marks)
+    _doubt_points(plan)
     return _finish(plan, marks, rng, settings)
 
 
@@ -135,7 +103,7 @@ def _prompt_words(topic: Topic) -> set[str]:
     return {word for prompt in topic.prompts for word in re.findall(r"\w{4,}", prompt.casefold())}
 
 
-def _add_points(plan: _Plan, rng: random.Random, settings: Settings) -> None:
+def _add_points(plan: Plan, rng: random.Random, settings: Settings) -> None:
     points = list(plan.source.points)
     rng.shuffle(points)
     count = min(len(points), rng.choice(_STATED))
@@ -148,20 +116,16 @@ def _add_points(plan: _Plan, rng: random.Random, settings: Settings) -> None:
         return
     misses = [point for point in points[count:] if point.misses and rng.random() < settings.miss]
     for point in misses[:3]:
-        _insert(plan.frame.body, Piece(rng.choice(point.misses), "miss", point.id), rng)
+        insert(plan.frame.body, Piece(rng.choice(point.misses), "miss", point.id), rng)
         plan.missed.add(point.id)
 
 
-def _insert(pieces: list[Piece], piece: Piece, rng: random.Random) -> None:
-    pieces.insert(rng.randint(0, len(pieces)), piece)
-
-
-def _add_asides(plan: _Plan, rng: random.Random, settings: Settings) -> None:
+def _add_asides(plan: Plan, rng: random.Random, settings: Settings) -> None:
     share = 0.5 if plan.clean else settings.aside
     if not plan.source.asides or rng.random() >= share:
         return
     for text in rng.sample(plan.source.asides, min(len(plan.source.asides), rng.choice((1, 1, 2)))):
-        _insert(plan.frame.body, Piece(text, "aside"), rng)
+        insert(plan.frame.body, Piece(text, "aside"), rng)
         plan.asides += 1
 
 
@@ -172,7 +136,7 @@ def _phrased(banks: Banks, language: str) -> list[Trait | Form]:
     return [item for item in found if item.present]
 
 
-def _add_traits(plan: _Plan, banks: Banks, rng: random.Random, settings: Settings) -> None:
+def _add_traits(plan: Plan, banks: Banks, rng: random.Random, settings: Settings) -> None:
     pool = _phrased(banks, plan.source.language)
     if not pool:
         return
@@ -181,7 +145,7 @@ def _add_traits(plan: _Plan, banks: Banks, rng: random.Random, settings: Setting
         _add_phrase(plan, pool[item], rng, settings)
 
 
-def _add_phrase(plan: _Plan, item: Trait | Form, rng: random.Random, settings: Settings) -> None:
+def _add_phrase(plan: Plan, item: Trait | Form, rng: random.Random, settings: Settings) -> None:
     fulfils = not item.near or rng.random() < settings.present
     text = rng.choice(item.present if fulfils else item.near)
     piece = Piece(text, "trait" if fulfils else "near", item.kind)
@@ -201,100 +165,45 @@ def _add_phrase(plan: _Plan, item: Trait | Form, rng: random.Random, settings: S
         plan.muted.add("repeated_sentence")
 
 
-def _place(plan: _Plan, piece: Piece, slot: str, rng: random.Random) -> None:
+def _place(plan: Plan, piece: Piece, slot: str, rng: random.Random) -> None:
     if slot == "any":
         slot = rng.choice(("opening", "between", "closing"))
     if slot == "opening":
-        _insert(plan.frame.opening, piece, rng)
+        insert(plan.frame.opening, piece, rng)
     elif slot == "closing":
-        _insert(plan.frame.closing, piece, rng)
+        insert(plan.frame.closing, piece, rng)
     else:
-        _insert(plan.frame.body, piece, rng)
+        insert(plan.frame.body, piece, rng)
 
 
-def _mark_pieces(plan: _Plan, marks: set[str], banks: Banks, rng: random.Random) -> None:
-    body = plan.frame.body
-    json = plan.layout in ("json", "broken_json")
-    if "repeated" in marks:
-        again = rng.choice([piece for piece in body if not piece.block])
-        body.insert(rng.randint(body.index(again) + 1, len(body)), replace(again, origin="repeat"))
-        plan.marks.add("repeated")
-    if "mixed" in marks or "mixed_language" in marks:
-        _add_foreign(plan, banks, rng)
-    changes: list[tuple[str, Callable[[str, random.Random], str]]] = [
-        ("exclamation", _exclaim),
-        ("emoji", _add_emoji),
-        *((("bold", _embolden), ("italic", _italicise)) if not json else ()),
-    ]
-    for name, change in changes:
-        if name in marks:
-            index = rng.choice([number for number, piece in enumerate(body) if not piece.block])
-            body[index] = replace(body[index], text=change(body[index].text, rng))
-            # The same sentence in another dress is no longer a verbatim repetition.
-            if any(piece.origin == "repeat" and piece.key == body[index].key for piece in body):
-                plan.muted.add("repeated_sentence")
-    if "cut" in marks and not json and plan.layout != "table":
-        _cut(plan, rng)
+_VERBS = frozenset(
+    "says mentions explains gives names states tells describes that what which when where there does not with from "
+    "about into their them your this have has will only also more than been being very the and for are how who any "
+    "nennt sagt erklärt wie was die der das nicht dit indique explique pas que qui les des une dice explica indica "
+    "los las una spiega che non come della diz explica uma para dos das".split()
+)
 
 
-def _add_foreign(plan: _Plan, banks: Banks, rng: random.Random) -> None:
-    others = [topic for topic in banks.topics if topic.language != plan.source.language]
-    if not others:
-        return
-    other = rng.choice(others)
-    texts = [text for point in other.points for text in (*point.says, *point.misses)]
-    for text in rng.sample(texts, rng.choice((1, 2))):
-        _insert(plan.frame.body, Piece(text, "foreign"), rng)
-    plan.marks.add("mixed")
+@lru_cache(maxsize=4096)
+def _stems(texts: tuple[str, ...]) -> frozenset[str]:
+    """The beginnings of the words that carry meaning."""
+    found = (word for text in texts for word in re.findall(r"\w{3,}", text.casefold()))
+    return frozenset(word[:5] for word in found if word not in _VERBS)
 
 
-def _exclaim(text: str, rng: random.Random) -> str:
-    return text[:-1] + "!" if text.endswith(".") else text
+def _doubt_points(plan: Plan) -> None:
+    """A phrase that shares a word with what a point is about might do what the point does: that is unknown then."""
+    texts = [piece.text for piece in plan.frame.pieces if piece.origin in ("trait", "near", "form")]
+    texts += plan.frame.head + plan.frame.foot
+    if plan.marks & {"salutation", "sign_off"}:
+        texts.append("name names signed sender greets greeting addresses customer reader polite wishes regards")
+    said = _stems(tuple(texts))
+    for point in plan.source.points:
+        if point.id not in plan.stated and said & _stems((*point.about, *point.denied)):
+            plan.unknown.add(point.id)
 
 
-def _add_emoji(text: str, rng: random.Random) -> str:
-    return f"{text} {rng.choice(_EMOJI)}"
-
-
-def _wrap(text: str, mark: str, rng: random.Random) -> str:
-    spots = [match.span() for match in re.finditer(r"\b[^\W\d_]{5,}\b", text)]
-    if not spots or "*" in text:
-        return text
-    start, end = rng.choice(spots)
-    return f"{text[:start]}{mark}{text[start:end]}{mark}{text[end:]}"
-
-
-def _embolden(text: str, rng: random.Random) -> str:
-    return _wrap(text, "**", rng)
-
-
-def _italicise(text: str, rng: random.Random) -> str:
-    return _wrap(text, "*", rng)
-
-
-def _cut(plan: _Plan, rng: random.Random) -> None:
-    """End in the first half of a sentence that is not in yet; what it would have said is unknown then."""
-    used = set(plan.stated) | plan.missed
-    rest = [point for point in plan.source.points if point.id not in used]
-    if not rest:
-        return
-    point = rng.choice(rest)
-    words = rng.choice(point.says).split(" ")
-    if len(words) < 6:
-        return
-    half = words[: rng.randint(3, max(3, len(words) * 2 // 3))]
-    plan.frame.closing.clear()
-    plan.frame.foot.clear()
-    for kind in [kind for kind in plan.traits if not any(p.key == kind for p in plan.frame.pieces)]:
-        del plan.traits[kind]
-    plan.frame.body = [piece for piece in plan.frame.body if not piece.block]
-    plan.traits.pop("code_block", None)
-    plan.frame.body.append(Piece(" ".join(half).rstrip(",;:"), "cut", point.id))
-    plan.unknown.add(point.id)
-    plan.marks.add("cut")
-
-
-def _add_title(plan: _Plan, banks: Banks, rng: random.Random) -> None:
+def _add_title(plan: Plan, banks: Banks, rng: random.Random) -> None:
     form = banks.forms.get((plan.source.language, "title"))
     if form is None or not form.present or plan.layout in ("json", "broken_json"):
         return
@@ -303,14 +212,7 @@ def _add_title(plan: _Plan, banks: Banks, rng: random.Random) -> None:
     plan.marks.add("title")
 
 
-def _mute_marks(plan: _Plan, marks: set[str]) -> None:
-    done = {*marks, *plan.marks, plan.layout}
-    for name, kinds in _MUTED_BY_MARK.items():
-        if name in done:
-            plan.muted.update(kinds)
-
-
-def _finish(plan: _Plan, marks: set[str], rng: random.Random, settings: Settings) -> Draft:
+def _finish(plan: Plan, marks: set[str], rng: random.Random, settings: Settings) -> Draft:
     language = plan.source.language
     text = render(plan.frame, plan.layout, language, rng)
     if "no_commas" in marks and plan.layout not in ("json", "broken_json"):
@@ -343,25 +245,25 @@ def _finish(plan: _Plan, marks: set[str], rng: random.Random, settings: Settings
     )
 
 
-def _far(plan: _Plan) -> bool:
+def _far(plan: Plan) -> bool:
     """Another kind of task on another subject: no word of four letters is common to the requests."""
     if plan.on_topic or plan.topic.task == plan.source.task:
         return False
     return not _prompt_words(plan.topic) & _prompt_words(plan.source) - _EVERYWHERE
 
 
-def _in_order(plan: _Plan) -> tuple[str, ...]:
+def _in_order(plan: Plan) -> tuple[str, ...]:
     return tuple(dict.fromkeys(piece.key for piece in plan.frame.pieces if piece.origin == "point"))
 
 
-def _first(plan: _Plan) -> tuple[str, str] | None:
+def _first(plan: Plan) -> tuple[str, str] | None:
     if plan.frame.head or plan.layout in ("headings", "table", "json", "broken_json"):
         return None
     first = plan.frame.pieces[0]
     return first.origin, first.key
 
 
-def _aside(plan: _Plan) -> bool | None:
+def _aside(plan: Plan) -> bool | None:
     """A near miss or a phrase may or may not belong to the subject, so only clean drafts can do without asides."""
     if not plan.on_topic:
         return None
@@ -370,7 +272,7 @@ def _aside(plan: _Plan) -> bool | None:
     return None if not plan.clean or "mixed" in plan.marks or "title" in plan.marks else False
 
 
-def _reference(plan: _Plan, rng: random.Random, settings: Settings) -> tuple[str | None, tuple[str, ...]]:
+def _reference(plan: Plan, rng: random.Random, settings: Settings) -> tuple[str | None, tuple[str, ...]]:
     if rng.random() >= settings.reference or not plan.on_topic:
         return None, ()
     known = [point for point in plan.topic.points if point.id not in plan.unknown]
