@@ -44,7 +44,7 @@ class Redundancy:
     """Drops the one of two criteria that say the same: the lighter, of equal weights the later.
 
     By embedding: a cosine of at least `cosine`. Embeddings put the opposite as close as the same: texts that
-    differ in a negation, a number or a name are not compared. By verdicts: a correlation over the pool of at least
+    differ in a negation, a number or a name are not alike. By verdicts: a correlation over the pool of at least
     `correlation`; with few responses that happens by chance, and two criteria that a good response meets go
     together without being the same. Only criteria of one group, sign, condition and scale are compared, and none
     with one that was dropped already: of a chain whose ends differ, the ends stay.
@@ -144,9 +144,11 @@ class Redundancy:
         """The pairs that may be compared and are alike in one way at least."""
         texts = [Text(one.text) for one in case.rubric.criteria]
         for (first, a), (second, b) in itertools.combinations(enumerate(case.rubric.criteria), 2):
-            if not _comparable(a, b) or _apart(texts[first], texts[second]):
+            if not _comparable(a, b):
                 continue
             cosine = None if cosines is None else cosines.get((first, second))
+            if cosine is not None and _apart(texts[first], texts[second]):
+                cosine = None
             if cosine is None and cosines is not None and self.require == "both":
                 continue
             value, count = None, 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from rubricate.types import Verdict
 Array = NDArray[np.float64]
 
 
-def array(rows: list[list[float | None]]) -> Array:
+def array(rows: Sequence[Sequence[float | None]]) -> Array:
     return np.array([[np.nan if x is None else x for x in row] for row in rows])
 
 
