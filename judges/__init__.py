@@ -12,6 +12,7 @@ from rubricate.lazy import lazy_names
 if TYPE_CHECKING:  # the same names for type checkers, which do not follow __getattr__
     from rubricate.judges.arrow import ArrowJudge
     from rubricate.judges.base import CriteriaJudge, Material, ModelJudge, failure_of
+    from rubricate.judges.building import MODES, build_judge, default_mode, shipped_bundle
     from rubricate.judges.bundle import Bundle, load_judge, read_bundle, save_bundle
     from rubricate.judges.calibrated import Calibrated, Labelled, LabelledProbabilities, gather_probabilities
     from rubricate.judges.calibration import Calibration, fit_calibration
@@ -34,7 +35,7 @@ if TYPE_CHECKING:  # the same names for type checkers, which do not follow __get
     from rubricate.judges.pairwise_reading import check_rubric_rm, rm_r1_reward
     from rubricate.judges.rating import RatingJudge, rlcf_judge
     from rubricate.judges.repeated import Repeated
-    from rubricate.judges.router import MODES, Router, build_judge
+    from rubricate.judges.router import Router
     from rubricate.judges.scripted import ScriptedJudge
     from rubricate.judges.slots import SlotsJudge
     from rubricate.judges.spct import SpctJudge
@@ -73,7 +74,7 @@ _HOME = {
     "ListwiseJudge": "rubricate.judges.listwise",
     "LogprobJudge": "rubricate.judges.logprob",
     "LogprobPairJudge": "rubricate.judges.pairwise_cheap",
-    "MODES": "rubricate.judges.router",
+    "MODES": "rubricate.judges.building",
     "Material": "rubricate.judges.base",
     "MixedJudge": "rubricate.judges.mixed",
     "ModelCritic": "rubricate.judges.spct_critic",
@@ -95,9 +96,10 @@ _HOME = {
     "View": "rubricate.judges.view",
     "answer_mass": "rubricate.judges.logprob",
     "baseline_reward": "rubricate.judges.votes",
-    "build_judge": "rubricate.judges.router",
+    "build_judge": "rubricate.judges.building",
     "check_rubric_rm": "rubricate.judges.pairwise_reading",
     "comparison_reward": "rubricate.judges.votes",
+    "default_mode": "rubricate.judges.building",
     "failure_of": "rubricate.judges.base",
     "final_answer": "rubricate.judges.view",
     "fit_calibration": "rubricate.judges.calibration",
@@ -115,6 +117,7 @@ _HOME = {
     "rlcf_judge": "rubricate.judges.rating",
     "rm_r1_reward": "rubricate.judges.pairwise_reading",
     "save_bundle": "rubricate.judges.bundle",
+    "shipped_bundle": "rubricate.judges.building",
     "trajectory": "rubricate.judges.view",
     "win_rate": "rubricate.judges.votes",
 }
@@ -174,6 +177,7 @@ __all__ = [
     "build_judge",
     "check_rubric_rm",
     "comparison_reward",
+    "default_mode",
     "failure_of",
     "final_answer",
     "fit_calibration",
@@ -191,6 +195,7 @@ __all__ = [
     "rlcf_judge",
     "rm_r1_reward",
     "save_bundle",
+    "shipped_bundle",
     "trajectory",
     "win_rate",
 ]

@@ -6,20 +6,14 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
-from rubricate.chat import connect
-from rubricate.chat.base import ChatModel
 from rubricate.data.records import Rollout
 from rubricate.errors import ConfigError
 from rubricate.judges.base import CriteriaJudge, failure_of
-from rubricate.judges.code import VerifierJudge
-from rubricate.judges.criterion import CriterionJudge
-from rubricate.judges.holistic import HolisticJudge, LikertJudge
-from rubricate.judges.logprob import LogprobJudge
-from rubricate.judges.view import View, get_view, name_of
+from rubricate.judges.view import name_of
 from rubricate.rubrics import BinaryScale, Criterion, Rubric
 from rubricate.types import Judgement, Usage, Verdict, fingerprint
 
-__all__ = ["MODES", "Route", "Router", "build_judge"]
+__all__ = ["Route", "Router", "anything", "has_verifier", "is_binary"]
 
 log = logging.getLogger(__name__)
 
@@ -100,49 +94,3 @@ async def _judged(judge: CriteriaJudge, rollout: Rollout, part: Sequence[Criteri
     except Exception as error:
         log.error("judge %s failed on the rollout %r", judge.name, rollout.id, exc_info=error)
         return judge.fail_all(part, failure_of(error))
-
-
-MODES = ("logprob", "reasoned", "holistic", "likert")
-
-
-def build_judge(
-    model: ChatModel | str | None,
-    *,
-    mode: str = "reasoned",
-    criteria_per_call: int | None = 1,
-    view: str | View = "final",
-    show_reference: bool = True,
-    run_key: str = "rubricate",
-) -> CriteriaJudge:
-    """The usual judge: criteria with a verifier go to code, the rest to a model.
-
-    Args:
-        model: a chat model or its name; None for code alone (criteria without a verifier then fail).
-        mode: `reasoned` (reasons, then verdicts), `logprob` (probability of a one-token answer; ordinal and numeric
-            criteria are judged `reasoned`), `holistic` (one rating for the whole rubric), `likert` (one rating
-            without the rubric). The last two make no use of verifiers.
-        criteria_per_call: criteria a call in `reasoned` mode, None for all.
-        view: what judges see of a rollout: `final`, `trajectory`, or a function.
-        show_reference: show the reference answer where there is one.
-        run_key: key of the hash that fences untrusted text.
-
-    Raises ConfigError for an unknown mode.
-    """
-    if mode not in MODES:
-        raise ConfigError(f"there is no judge mode {mode!r}", hint=f"use one of {', '.join(MODES)}")
-    code = VerifierJudge(view=view)
-    if model is None:
-        return code
-    chat = connect(model)
-    seen = get_view(view)
-    if mode == "holistic":
-        return HolisticJudge(chat, view=seen, show_reference=show_reference, run_key=run_key)
-    if mode == "likert":
-        return LikertJudge(chat, view=seen, show_reference=show_reference, run_key=run_key)
-    reasoned = CriterionJudge(
-        chat, view=seen, show_reference=show_reference, run_key=run_key, criteria_per_call=criteria_per_call
-    )
-    if mode == "reasoned":
-        return Router([(has_verifier, code), (anything, reasoned)])
-    logprob = LogprobJudge(chat, view=seen, show_reference=show_reference, run_key=run_key)
-    return Router([(has_verifier, code), (is_binary, logprob), (anything, reasoned)])

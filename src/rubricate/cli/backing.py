@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rubricate.chat import AnswerCache, ChatModel, Limited, Limiter, Recording, ReplayModel, connect
 from rubricate.errors import ConfigError
-from rubricate.judges import MODES, CriteriaJudge, build_judge
+from rubricate.judges import MODES, CriteriaJudge, build_judge, default_mode, shipped_bundle
 from rubricate.judges.bundle import Bundle, read_bundle
 
 __all__ = ["Backing", "Bounds", "connect_judge"]
@@ -53,12 +53,10 @@ class Backing:
 
     @property
     def default_mode(self) -> str:
-        """How to judge where nobody says: as the bundle does; by log-probability for local models, which reason
-        badly, and for mock models of one P(yes), which it shows as it is."""
+        """How to judge where nobody says: as the bundle does, or as goes with the model."""
         if self.bundle is not None:
             return self.bundle.kind if self.bundle.kind in MODES else "reasoned"
-        scripted = self.name.startswith("mock:p=") or self.name in ("mock:yes", "mock:no")
-        return "logprob" if scripted or self.name.startswith("local:") else "reasoned"
+        return default_mode(self.name)
 
     @property
     def exact(self) -> bool:
@@ -69,7 +67,7 @@ class Backing:
         self, model: ChatModel | None, *, mode: str, criteria_per_call: int | None, view: str
     ) -> CriteriaJudge:
         """The judge, with a model in place of its own: the same behind a cache, or one that stands in for it."""
-        if self.bundle is not None:
+        if self.bundle is not None and view == "final":  # seen otherwise, a shipped judge is its model alone
             return self.bundle.judge(model, verifiers=True)
         return build_judge(model, mode=mode, criteria_per_call=criteria_per_call, view=view)
 
@@ -113,8 +111,10 @@ class Backing:
         return lines
 
 
-def connect_judge(judge: str, bounds: Bounds) -> Backing:
+def connect_judge(judge: str, bounds: Bounds, *, mode: str | None = None) -> Backing:
     """The model of that name, or of that bundle's judge, within these bounds; no model for `none`.
+
+    A model with a judge that ships for it is that judge, where the mode is `logprob` or left open.
 
     Nothing is loaded, opened or asked. Raises ConfigError, MissingExtraError, FormatError for a bundle's file.
     """
@@ -124,7 +124,9 @@ def connect_judge(judge: str, bounds: Bounds) -> Backing:
         raise ConfigError(
             "--budget needs prices", hint="give --prices P,C: money for a million prompt and completion tokens"
         )
-    bundle = read_bundle(judge) if judge.startswith("bundle:") else None
+    shipped = shipped_bundle(judge) if mode in (None, "logprob") else None
+    named = judge if judge.startswith("bundle:") else shipped
+    bundle = None if named is None else read_bundle(named)
     model = connect(judge) if bundle is None else bundle.connect()
     prompt_price, completion_price = bounds.prices or (0.0, 0.0)
     given = {

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rubricate.chat import ChatModel, connect
+from rubricate.chat import ChatModel
 from rubricate.cli.agreement import Agreement, Interval, Labelled, agreement, in_words, rank_agreement
+from rubricate.cli.backing import Backing, Bounds, connect_judge
 from rubricate.cli.page import Figure, PageRow, write_page
 from rubricate.cli.preflight import load_in_process
 from rubricate.cli.progress import progress
@@ -17,7 +18,6 @@ from rubricate.cli.records import as_text, reward_record, write_records
 from rubricate.cli.summary import Tally, table
 from rubricate.data.bundled import Sample, load_demo
 from rubricate.errors import ConfigError
-from rubricate.judges import build_judge
 from rubricate.rewardmodels import RubricReward, aggregate
 from rubricate.rubrics import Rubric
 from rubricate.rubrics.formats import parse_rubric
@@ -104,10 +104,10 @@ async def score_demo(judge: ChatModel | str | None, samples: Sequence[Sample] | 
     """The demo data (or other samples), scored by verifiers and, unless `judge` is None, by the model."""
     chosen = load_demo() if samples is None else samples
     rubrics = [_rubric(sample, code_only=judge is None) for sample in chosen]
-    model = None if judge is None else connect(judge)
-    await load_in_process(model)
+    backing = Backing(judge) if isinstance(judge, ChatModel) else connect_judge(judge or "none", Bounds())
+    await load_in_process(backing.model)
     reward = RubricReward(
-        build_judge(model, mode="logprob"),
+        backing.judge(backing.model, mode="logprob", criteria_per_call=1, view="final"),
         aggregation=AGGREGATION,
         channels=_channels(rubrics),
         deadline=None,

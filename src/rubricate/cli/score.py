@@ -102,7 +102,7 @@ def run_score(options: ScoreOptions) -> int:
     for name in options.imports:
         import_code(name)
     _check_options(options)
-    backing = connect_judge(options.judge, options.bounds)
+    backing = connect_judge(options.judge, options.bounds, mode=options.mode)
     options = replace(options, mode=options.mode or backing.default_mode)
     aggregation = _aggregation(options)
     inputs = Inputs(
