@@ -19,12 +19,18 @@ if TYPE_CHECKING:  # the same names for type checkers, which do not follow __get
         Need,
         NoteKind,
     )
+    from rubricate.rubrics.generators.cached import PromptRubrics
+    from rubricate.rubrics.generators.checklist import ChecklistGenerator
+    from rubricate.rubrics.generators.dynamic import CarmoGenerator, PrinciplesGenerator
     from rubricate.rubrics.generators.model import ModelGenerator
     from rubricate.rubrics.generators.reference import PredefinedGenerator, ReferenceGenerator, generic_rubric
     from rubricate.rubrics.generators.source import SOURCE_COLUMNS, Source, source_from_record
+    from rubricate.rubrics.generators.trained import TrainedGenerator, read_rubric_text
 
 _HOME = {
     "AskOptions": "rubricate.rubrics.generators.asking",
+    "CarmoGenerator": "rubricate.rubrics.generators.dynamic",
+    "ChecklistGenerator": "rubricate.rubrics.generators.checklist",
     "DatasetGenerator": "rubricate.rubrics.generators.base",
     "Generated": "rubricate.rubrics.generators.base",
     "Generator": "rubricate.rubrics.generators.base",
@@ -33,16 +39,22 @@ _HOME = {
     "Need": "rubricate.rubrics.generators.base",
     "NoteKind": "rubricate.rubrics.generators.base",
     "PredefinedGenerator": "rubricate.rubrics.generators.reference",
+    "PrinciplesGenerator": "rubricate.rubrics.generators.dynamic",
+    "PromptRubrics": "rubricate.rubrics.generators.cached",
     "ReferenceGenerator": "rubricate.rubrics.generators.reference",
     "SOURCE_COLUMNS": "rubricate.rubrics.generators.source",
     "Source": "rubricate.rubrics.generators.source",
+    "TrainedGenerator": "rubricate.rubrics.generators.trained",
     "generic_rubric": "rubricate.rubrics.generators.reference",
+    "read_rubric_text": "rubricate.rubrics.generators.trained",
     "source_from_record": "rubricate.rubrics.generators.source",
 }
 
 __all__ = [
     "SOURCE_COLUMNS",
     "AskOptions",
+    "CarmoGenerator",
+    "ChecklistGenerator",
     "DatasetGenerator",
     "Generated",
     "Generator",
@@ -51,9 +63,13 @@ __all__ = [
     "Need",
     "NoteKind",
     "PredefinedGenerator",
+    "PrinciplesGenerator",
+    "PromptRubrics",
     "ReferenceGenerator",
     "Source",
+    "TrainedGenerator",
     "generic_rubric",
+    "read_rubric_text",
     "source_from_record",
 ]
 

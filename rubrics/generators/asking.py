@@ -41,6 +41,7 @@ class AskOptions:
         max_attempts: answers asked for at most, the first included.
         max_tokens: tokens of an answer; doubled for the next one where an answer was cut.
         temperature, top_p, seed: sampling.
+        retry_temperature: of the attempts after the first; None for the same.
         sample: number of this generation among repeated ones, so that caches keep them apart.
         structured: ask for an answer by JSON schema, where the model can. After an answer that is empty or cannot
             be read, the next is asked for without.
@@ -50,6 +51,7 @@ class AskOptions:
     max_attempts: int = 3
     max_tokens: int = 2048
     temperature: float = 0.0
+    retry_temperature: float | None = None
     top_p: float = 1.0
     seed: int | None = None
     sample: int = 0
@@ -69,6 +71,7 @@ class AskOptions:
             "max_attempts": self.max_attempts,
             "max_tokens": self.max_tokens,
             "temperature": self.temperature,
+            "retry_temperature": self.retry_temperature,
             "top_p": self.top_p,
             "seed": self.seed,
             "sample": self.sample,
@@ -171,11 +174,12 @@ class Asking:
         options = self.options
         failed = why is not None and why.kind in {FailureKind.EMPTY, FailureKind.UNPARSABLE, FailureKind.LENGTH}
         constrained = schema is not None and options.structured and self.model.capabilities.json_schema
+        again = options.temperature if options.retry_temperature is None else options.retry_temperature
         longer = 2 if why is not None and why.kind is FailureKind.LENGTH else 1
         return ChatRequest(
             tuple(messages),
             max_tokens=options.max_tokens * longer,
-            temperature=options.temperature,
+            temperature=again if attempt else options.temperature,
             top_p=options.top_p,
             seed=options.seed,
             json_schema=schema if constrained and not failed else None,

@@ -120,10 +120,12 @@ class _Identified(abc.ABC):
     Attributes:
         name: the method's name, which becomes the provenance of what it makes.
         needs: what every source must have.
+        uses: what else of a source it looks at, where it is there.
     """
 
     name: str = ""
     needs: frozenset[Need] = frozenset()
+    uses: frozenset[Need] = frozenset()
 
     @abc.abstractmethod
     def identity(self) -> dict[str, object]:

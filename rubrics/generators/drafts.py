@@ -15,11 +15,12 @@ from rubricate.rubrics.criterion import Criterion
 from rubricate.rubrics.generators.asking import RETRY, Answered, Asking
 from rubricate.rubrics.generators.base import GeneratorNote, NoteKind
 from rubricate.rubrics.linting import alint
+from rubricate.rubrics.linting.base import chosen_rules
 from rubricate.rubrics.linting.polarity import as_error
 from rubricate.rubrics.rubric import Rubric
 from rubricate.types import Failure, FailureKind, Usage
 
-__all__ = ["CHECKS", "COPIED", "Drafting", "Item", "ListRules", "Refused", "Schema", "faults"]
+__all__ = ["CHECKS", "COPIED", "UNASKED", "Drafting", "Item", "ListRules", "Refused", "Schema", "faults"]
 
 CHECKS = ("C506", "D101", "D102", "P201", "P202", "R401", "R402", "R403")
 """Rules of the linter that a generated criterion must pass: no placeholders, no duplicates, no text that
@@ -27,6 +28,9 @@ contradicts its polarity, and nothing that its judge does not see."""
 
 COPIED = "Q703"
 """The linter's rule against long pieces of the reference answer."""
+
+UNASKED = "Q701"
+"""The linter's rule against a length, format or language that the prompt does not ask for."""
 
 Schema = Callable[[int, int | None], Mapping[str, object]]
 """The JSON schema of an answer with at least and at most so many criteria."""
@@ -79,6 +83,7 @@ class ListRules:
             raise ConfigError(f"{self.least} to {self.most} criteria cannot be", hint="use 1 <= least <= most")
         if self.on_bad not in ON_BAD:
             raise ConfigError(f"on_bad is {self.on_bad!r}", hint=f"use {' or '.join(ON_BAD)}")
+        chosen_rules(self.checks, ())  # an unknown rule is an error before anything is asked
 
     def identity(self) -> dict[str, object]:
         """JSON-ready content, for fingerprints."""
@@ -95,25 +100,32 @@ class ListRules:
         return self.whole(criteria) if self.whole is not None else ""
 
 
-async def faults(criteria: Sequence[Criterion], checks: Sequence[str], reference: str = "") -> dict[int, Refused]:
+async def faults(
+    criteria: Sequence[Criterion], checks: Sequence[str], reference: str = "", task: str = ""
+) -> dict[int, Refused]:
     """Which criteria break a rule of the linter, by place. Of two that are alike it is the later one.
 
-    The rules see no reference answer, since judges may not either; only `COPIED` does.
+    The rules see neither prompt nor reference answer, since judges may not see the latter either; only `UNASKED`
+    sees both, and `COPIED` the reference.
     """
     if not criteria or not checks:
         return {}
-    named = tuple(criterion.model_copy(update={"id": f"n{place}"}) for place, criterion in enumerate(criteria))
-    found = await alint(Rubric(criteria=named), select=checks, ignore=(COPIED,))
-    if reference and COPIED in checks:
-        copied = Rubric(criteria=named, metadata={"reference": reference})
-        found += await alint(copied, select=(COPIED,))
+    named = tuple(criterion.model_copy(update={"id": f"#{place}"}) for place, criterion in enumerate(criteria))
+    found = await alint(Rubric(criteria=named), select=checks, ignore=(COPIED, UNASKED))
+    seeing = [code for code, text in ((COPIED, reference), (UNASKED, task)) if text and code in checks]
+    if seeing:
+        known = Rubric(criteria=named, metadata={"reference": reference})
+        found += await alint(known, select=seeing, prompts=task or None)
     refused: dict[int, Refused] = {}
     for finding in found:
         places = [int(name[1:]) for name in finding.criterion_ids]
         if not places:
             continue
         place = max(places) if finding.code.startswith("D") else places[0]
-        refused.setdefault(place, Refused(criteria[place].text, finding.message, criteria[place], finding.code))
+        reason = finding.message
+        for other in places:  # the model knows no ids
+            reason = reason.replace(f"'#{other}'", "another criterion")
+        refused.setdefault(place, Refused(criteria[place].text, reason, criteria[place], finding.code))
     return refused
 
 
@@ -139,11 +151,14 @@ class Drafting:
     Args:
         asking: model and options.
         rules: what the list must keep to.
+        complain: tell the model what was wrong. False asks again in the same words, for models that were trained
+            to answer one prompt.
     """
 
-    def __init__(self, asking: Asking, rules: ListRules) -> None:
+    def __init__(self, asking: Asking, rules: ListRules, *, complain: bool = True) -> None:
         self.asking = asking
         self.rules = rules
+        self.complain = complain
 
     async def draft(
         self,
@@ -152,6 +167,7 @@ class Drafting:
         *,
         schema: Schema | None = None,
         reference: str = "",
+        task: str = "",
         sample: int = 0,
     ) -> Answered[tuple[Criterion, ...]]:
         """The criteria, or why there are none, with what was asked again and dropped.
@@ -160,7 +176,7 @@ class Drafting:
             messages: the question; what to do otherwise is added to the last of them when it is asked again.
             read: what an answer's text holds; raises ParseError where it cannot be read at all.
             schema: of an answer.
-            reference: the reference answer, for the rule `COPIED`.
+            reference, task: the reference answer for the rule `COPIED`, and the prompt for `UNASKED`.
             sample: number of the question among several in the same words.
         """
         state, why = _State(), None
@@ -177,7 +193,7 @@ class Drafting:
             )
             state.usage += cost
             if items is not None:
-                await self._take(state, items, reference)
+                await self._take(state, items, reference, task)
                 why = self._unfinished(state)
             if why is None or why.kind not in RETRY:
                 break
@@ -187,7 +203,7 @@ class Drafting:
         return schema(wanted, wanted) if wanted else schema(self.rules.least, self.rules.most)
 
     def _messages(self, messages: Sequence[Message], state: _State, complaint: str) -> Sequence[Message]:
-        if not complaint:
+        if not complaint or not self.complain:
             return messages
         kept, refused = ([_listed(part) for part in parts] for parts in (state.kept, state.refused))
         nonce = make_nonce(self.asking.options.run_key, messages[-1].content, *kept, *refused)
@@ -201,13 +217,13 @@ class Drafting:
         more = load_prompt("generate_again").render("item", values)
         return [*messages[:-1], Message(messages[-1].role, messages[-1].content.rstrip() + more.rstrip())]
 
-    async def _take(self, state: _State, items: Sequence[Item], reference: str) -> None:
+    async def _take(self, state: _State, items: Sequence[Item], reference: str, task: str) -> None:
         good = [item for item in items if isinstance(item, Criterion)]
         bad = [item for item in items if isinstance(item, Refused)]
-        if len(items) > state.wanted and len(good) >= self.rules.least:
-            state.kept = []  # more than was asked for: the model wrote the whole list again
+        if not self.complain or (len(items) > state.wanted and len(good) >= self.rules.least):
+            state.kept = []  # the model wrote the whole list again: it was not told what to mend, or paid no heed
         merged = [*state.kept, *good]
-        broken = await faults(merged, self.rules.checks, reference)
+        broken = await faults(merged, self.rules.checks, reference, task)
         state.kept = [one for place, one in enumerate(merged) if place not in broken]
         state.refused = [*bad, *(broken[place] for place in sorted(broken))]
 
@@ -242,7 +258,8 @@ class Drafting:
         if len(criteria) >= self.rules.least and not fault:
             return Answered(tuple(criteria), None, "", state.usage, tuple(state.notes))
         if why is None or (fault and why.kind in RETRY):
-            why = _broken(fault or f"{len(criteria)} criteria can be used, {self.rules.least} are needed")
+            few = f"{len(criteria)} criteria can be used, {self.rules.least} are needed"
+            why = _broken(fault, FailureKind.OUT_OF_RANGE) if fault else _broken(few)
         return Answered(None, why, "", state.usage, tuple(state.notes))
 
 

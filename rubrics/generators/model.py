@@ -29,6 +29,7 @@ class Asks(TypedDict, total=False):
     max_attempts: int
     max_tokens: int
     temperature: float
+    retry_temperature: float | None
     top_p: float
     seed: int | None
     sample: int

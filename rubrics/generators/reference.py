@@ -80,6 +80,7 @@ class ReferenceGenerator(ModelGenerator):
         self.weights = weights
         self.rules = ListRules(least, most, tuple(checks), _no_reward, on_bad)
         self.needs = frozenset({Need.REFERENCE} if reference == "required" else ())
+        self.uses = frozenset({Need.REFERENCE} if reference == "optional" else ())
         if reference == "none":
             self.name = "reference-free"
 

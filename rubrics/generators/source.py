@@ -8,7 +8,7 @@ Besides the columns of `rubricate.data.columns` (prompt, system, reference, id),
 | first, second | `response_a`, `response_b`; `output_1`, `output_2`; `response_1`, `response_2` | a pair |
 | winner | `winner`, `label`, `preference` | 1 or 2, A or B, or a column's name; 0 or "tie" makes no pair |
 | ranked | `ranked`, `ranked_responses` | responses, best first |
-| candidates | `candidates`, `responses`, `completions`, `outputs`, or one `response` | responses, not ranked |
+| responses | `candidates`, `responses`, `completions`, `outputs`, or one `response` | candidates, not ranked |
 | labels | `labels`, `scores`, `label_scores` | a number a candidate, higher is better |
 | ranks | `ranks`, `label_rank`, `label_ranks` | a rank a candidate, 1 is best |
 | rubrics | `rubric`, `rubrics` | read only where the caller asks: rubrics to start from |
@@ -49,7 +49,7 @@ SOURCE_COLUMNS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "second": _SECOND,
         "winner": ("winner", "label", "preference"),
         "ranked": ("ranked", "ranked_responses"),
-        "candidates": ("candidates", *COLUMNS["responses"]),
+        "responses": ("candidates", *COLUMNS["responses"]),
         "response": COLUMNS["response"],
         "labels": ("labels", "scores", "label_scores"),
         "ranks": ("ranks", "label_rank", "label_ranks"),
@@ -148,7 +148,7 @@ def source_from_record(
     pair = _chosen(columns_) or _labelled(columns_)
     pairs = () if pair is None else (Preference(prompt, *pair, reference, name),)
     ranked = _texts(*columns_.take("ranked"))
-    candidates = _texts(*columns_.take("candidates"))
+    candidates = _texts(*columns_.take("responses"))
     single, response = columns_.take("response")
     if response is not None and not candidates:
         candidates = (_text(response, single),)

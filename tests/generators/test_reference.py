@@ -124,7 +124,7 @@ async def test_a_pitfall_that_stays_a_virtue_is_worded_as_the_error() -> None:
             "reference answer",
         ),
         (item(9, description="Essential Criteria: The response names [INSERT FACT]."), "INSERT"),
-        (item(9, description=str(SEVEN[0]["description"])), "the same"),
+        (item(9, description=str(SEVEN[0]["description"])), "says the same as another criterion"),
         (item(9, description="Essential Criteria: Fails to mention the dose of the drug."), "error"),
     ],
 )
