@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeGuard
 
 from rubricate.chat.base import ChatModel
 from rubricate.chat.limited import innermost
 from rubricate.chat.local import LocalModel
 from rubricate.chat.local_host import resolved_dtype
-from rubricate.chat.local_source import resolve, weights_identity
-from rubricate.chat.vllm import VllmModel
+from rubricate.chat.local_source import Source, resolve, weights_identity
 from rubricate.errors import ConfigError, FormatError
 from rubricate.judges.bundle_files import MANIFEST
 from rubricate.narrow import as_object
@@ -23,6 +23,7 @@ BACK_ENDS = ("local", "vllm")
 """Those that load a model's files themselves: what is saved with one of them runs on the others."""
 
 _ADAPTER, _WEIGHTS = "adapter", "weights"
+_VLLM = "rubricate.chat.vllm"
 
 
 def back_end_of(name: str) -> str:
@@ -35,8 +36,8 @@ def save_model(model: ChatModel, name: str | None, folder: Path, *, weights: boo
 
     Raises ConfigError for a model that cannot be had again by its name.
     """
-    inner = innermost(model)
-    if not _has_files(inner):
+    loaded = _loaded(model)
+    if loaded is None:
         if weights:
             raise ConfigError(f"the weights of {model.name} are not on this machine", hint="leave `weights` out")
         name = name or model.name
@@ -45,16 +46,15 @@ def save_model(model: ChatModel, name: str | None, folder: Path, *, weights: boo
                 f"the server at {name} may serve another model tomorrow", hint="name it: http://host/v1#MODEL"
             )
         return {"name": name}
-    scheme = "local" if isinstance(inner, LocalModel) else "vllm"
-    adapter = Path(inner.options.adapter) if inner.options.adapter else None
-    name = name or inner.name.removesuffix(f"+{adapter.name}" if adapter else "")
+    scheme, adapter = loaded.scheme, loaded.source.adapter
+    name = name or innermost(model).name.removesuffix(f"+{adapter.name}" if adapter else "")
     if back_end_of(name) != scheme or "?" in name:
         raise ConfigError(
             f"the name {name!r} does not tell where the model's weights are", hint=f"give model='{scheme}:...'"
         )
     spec = name.removeprefix(f"{scheme}:")
-    source = resolve(spec, inner.options.adapter)
-    saved: dict[str, object] = {"options": _options(inner), "files": weights_identity(source)}
+    source = resolve(spec, str(adapter) if adapter else None)
+    saved: dict[str, object] = {"options": loaded.options(), "files": weights_identity(source)}
     if adapter is not None:
         shutil.copytree(adapter, folder / _ADAPTER)
         saved["adapter"] = _ADAPTER
@@ -110,21 +110,43 @@ def connection(path: Path, saved: Mapping[str, object], back_end: str | None) ->
 
 def is_moved(model: ChatModel, saved: Mapping[str, object]) -> bool:
     """Whether this is the bundle's model on another of BACK_ENDS: the same weights, tokenizer and adapter."""
-    inner = innermost(model)
-    if not _has_files(inner) or back_end_of(str(saved.get("name"))) not in BACK_ENDS:
+    loaded, own = _loaded(model), back_end_of(str(saved.get("name")))
+    if loaded is None or own not in BACK_ENDS or own == loaded.scheme:
         return False
-    elsewhere = back_end_of(str(saved.get("name"))) != ("local" if isinstance(inner, LocalModel) else "vllm")
-    return elsewhere and weights_identity(inner.source) == saved.get("files")
+    return weights_identity(loaded.source) == saved.get("files")
 
 
-def _has_files(model: ChatModel) -> TypeGuard[LocalModel | VllmModel]:
-    return isinstance(model, LocalModel | VllmModel)
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """A model that loads its files itself.
+
+    Attributes:
+        scheme: its back end, one of BACK_ENDS.
+        source: where its files are.
+        options: gives what of its options changes its answers; what fits them to a machine is left out.
+    """
+
+    scheme: str
+    source: Source
+    options: Callable[[], dict[str, object]]
 
 
-def _options(model: LocalModel | VllmModel) -> dict[str, object]:
-    """What of a model's options changes its answers; what fits them to a machine is left out."""
-    if isinstance(model, LocalModel):
-        return {"dtype": resolved_dtype(model.options)}  # `auto` is another on another machine
-    options = model.options
+def _loaded(model: ChatModel) -> _Loaded | None:
+    """The model behind all layers as one that loads its files itself; None for any other."""
+    inner = innermost(model)
+    if isinstance(inner, LocalModel):
+        local = inner.options
+        # `auto` is another dtype on another machine
+        return _Loaded("local", inner.source, lambda: {"dtype": resolved_dtype(local)})
+    if _VLLM not in sys.modules:  # its import needs torch, and no model of its can be there without it
+        return None
+    from rubricate.chat.vllm import VllmModel
+
+    if not isinstance(inner, VllmModel):
+        return None
+    options = inner.options
     kept = {"max_model_len": options.max_model_len, "eager": options.eager, "engine": dict(options.engine)}
-    return {"dtype": options.resolved_dtype, **{name: value for name, value in kept.items() if value}}
+    dtype = options.resolved_dtype
+    return _Loaded(
+        "vllm", inner.source, lambda: {"dtype": dtype, **{name: value for name, value in kept.items() if value}}
+    )

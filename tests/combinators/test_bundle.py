@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -384,6 +386,13 @@ def test_bundles_that_ship_with_the_package_come_after_the_users(
     assert load_judge("small").fingerprint == first.fingerprint
     save_bundle(second, tmp_path / "mine" / "small")
     assert load_judge("small").fingerprint == second.fingerprint
+
+
+def test_bundles_need_no_torch() -> None:
+    code = (
+        "import sys, rubricate.judges.bundle; sys.exit(bool({'torch', 'transformers', 'vllm'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_a_local_model_with_a_name_of_ones_own(tmp_path: Path) -> None:
