@@ -51,6 +51,13 @@ def test_answers_are_level_within_kinds_forms_and_responses(train: list[Labelled
     assert sum(len(sheet) == 10 for sheet in sheets) > 540
 
 
+def test_plain_and_negated_wordings_are_both_asked(train: list[Labelled]) -> None:
+    counts = Counter(item.criterion.tags[1:] for item in train)
+    for kind in ("states", "bullets", "emoji", "on_topic", "words_max", "refuses"):
+        plain, negated = counts[kind, "plain"], counts[kind, "negated"]
+        assert min(plain, negated) >= 0.4 * max(plain, negated) > 0, kind
+
+
 def test_criteria_differ_within_a_response_and_carry_their_tags(train: list[Labelled]) -> None:
     for sheet in sheets_of(train):
         assert len({item.criterion.id for item in sheet}) == len(sheet)

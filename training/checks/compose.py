@@ -41,6 +41,7 @@ class Settings:
     miss: float = 0.45
     aside: float = 0.25
     off_topic: float = 0.08
+    other_language: float = 0.06
     reference: float = 0.2
     marks: tuple[tuple[str, float], ...] = (
         ("lower_case", 0.06),
@@ -63,8 +64,12 @@ def compose(topic: Topic, banks: Banks, rng: random.Random, settings: Settings) 
     source = topic
     if rng.random() < settings.off_topic:
         source = other_topic(topic, banks, rng) or topic
+    elif rng.random() < settings.other_language:
+        source = rng.choice([other for other in banks.topics if other.language != topic.language] or [topic])
     layout = rng.choices(list(LAYOUTS), weights=_layout_weights(settings))[0]
     plan = Plan(topic, source, layout, clean=rng.random() < settings.clean)
+    if source.language != topic.language:
+        plan.marks.add("other_language")
     _add_points(plan, rng, settings)
     _add_asides(plan, rng, settings)
     if not plan.clean:
@@ -247,7 +252,7 @@ def _finish(plan: Plan, marks: set[str], rng: random.Random, settings: Settings)
 
 def _far(plan: Plan) -> bool:
     """Another kind of task on another subject: no word of four letters is common to the requests."""
-    if plan.on_topic or plan.topic.task == plan.source.task:
+    if plan.on_topic or "other_language" in plan.marks or plan.topic.task == plan.source.task:
         return False
     return not _prompt_words(plan.topic) & _prompt_words(plan.source) - _EVERYWHERE
 

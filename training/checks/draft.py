@@ -19,11 +19,13 @@ class Instruction:
         group: `length`, `format`, `wording`, `language` or `content`.
         text: as it stands in the prompt.
         followed: whether the response does it.
+        detail: the language that is demanded.
     """
 
     group: str
     text: str
     followed: bool
+    detail: str = ""
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Draft:
         traits: kinds of which a phrase is in: True for one that fulfils it, False for a near miss.
         muted: kinds about which nothing is known.
         marks: what was done by construction: `salutation`, `sign_off`, `subject_line`, `title`, `repeated`, `cut`,
-            `mixed`.
+            `mixed`, `other_language`.
         reference_points: ids of the points that the reference states.
         instructions: what the prompt demands besides.
         matter: all sentences that are no trait's phrases.

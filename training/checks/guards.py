@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 __all__ = ["doubtful"]
 
+_REFUSAL = r"\brefus|\bdeclin|\bI (?:can't|cannot|won't|will not|do not|am not|may not)|not something I|not able to"
 _ENGLISH = {
     "apology": r"\bsorry\b|apolog|\bpardon|forgiv|regret",
     "thanks": r"\bthank|grateful|appreciat",
@@ -29,6 +30,9 @@ _ENGLISH = {
     "may_be_wrong": r"wrong|mistake|error|may\b|might",
     "professional": r"doctor|physician|solicitor|lawyer|attorney|profession|expert|specialist|helpline|\bvet\b"
     r"|pharmacist|nurse|hospital|emergency|advis|counsel|electrician|plumber|mechanic|dentist|therap",
+    "refuses": _REFUSAL,
+    "partial_refusal": _REFUSAL,
+    "refusal_reason": _REFUSAL,
     "offers_alternative": r"instead|alternativ|rather|other option",
     "names_source": r"according|report|stud(?:y|ies)\b|survey|source|guide|manual|handbook|agency|institute"
     r"|\bsays?\b",

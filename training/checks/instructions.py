@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
 
@@ -24,10 +25,14 @@ _GROUPS = {
 }
 
 
-def instruct(draft: Draft, banks: Banks, rng: random.Random, *, never: Collection[str] = ()) -> Draft:
+def instruct(
+    draft: Draft, banks: Banks, rng: random.Random, level: Counter[tuple[str, str]], *, never: Collection[str] = ()
+) -> Draft:
     """The draft with up to three demands added to its prompt, one of each group at most.
 
     Args:
+        level: demands of each kind and language so far that were followed, less those that were not: kept level, so
+            that no demand by itself tells whether it is followed.
         never: kinds of form that nothing is demanded about.
     """
     count = rng.choice((0, 0, 0, 1, 1, 1, 2, 2, 3))
@@ -42,13 +47,14 @@ def instruct(draft: Draft, banks: Banks, rng: random.Random, *, never: Collectio
         and form.instruction
     ]
     rng.shuffle(kinds)
-    content = _content(draft, banks, rng)
-    if content is not None and rng.random() < 0.45:
+    content = _content(draft, banks, rng) if rng.random() < 0.45 else None
+    if content is not None:
         found["content"] = content
-    for kind in kinds[: 2 * count]:
-        item = _demand(draft, banks, kind, rng)
-        if item is not None and len(found) < count:
-            found.setdefault(item.group, item)
+    for kind in kinds[: 4 * count]:
+        item = _demand(draft, banks, kind, rng, level) if len(found) < count else None
+        if item is not None and item.group not in found:
+            found[item.group] = item
+            level[kind, draft.topic.language] += 1 if item.followed else -1
     items = list(found.values())
     rng.shuffle(items)
     prompt = draft.prompt
@@ -58,14 +64,15 @@ def instruct(draft: Draft, banks: Banks, rng: random.Random, *, never: Collectio
     return replace(draft, prompt=prompt, instructions=tuple(items))
 
 
-def _demand(draft: Draft, banks: Banks, kind: str, rng: random.Random) -> Instruction | None:
+def _demand(
+    draft: Draft, banks: Banks, kind: str, rng: random.Random, level: Counter[tuple[str, str]]
+) -> Instruction | None:
     form = banks.forms[draft.topic.language, kind]
-    options = PROBES[kind](draft, rng)
-    if kind in draft.muted or not options:
+    if kind in draft.muted:
         return None
-    wanted = rng.random() < 0.5
-    # Where only one answer is on offer, that kind of demand is left to other drafts half of the time.
-    options = [option for option in options if option.met == wanted]
+    uneven = level[kind, draft.topic.language]
+    wanted = uneven < 0 if uneven else rng.random() < 0.5
+    options = [option for option in PROBES[kind](draft, rng) if option.met == wanted]
     if not options:
         return None
     chosen = rng.choice(options)
@@ -75,7 +82,9 @@ def _demand(draft: Draft, banks: Banks, kind: str, rng: random.Random) -> Instru
         if fill["code"] not in names:
             return None
         fill["name"] = names[fill["code"]]
-    return Instruction(_GROUPS[form.family], fill_in(rng.choice(form.instruction), fill), chosen.met)
+    return Instruction(
+        _GROUPS[form.family], fill_in(rng.choice(form.instruction), fill), chosen.met, fill.get("code", "")
+    )
 
 
 def _content(draft: Draft, banks: Banks, rng: random.Random) -> Instruction | None:

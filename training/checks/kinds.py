@@ -54,13 +54,15 @@ def _by_code(known: Known) -> list[Offer]:
         if kind in known.draft.muted or not known.asks(kind):
             continue
         for probed in probe(known.draft, known.rng):
-            fill = dict(probed.fill)
+            fill, parts = dict(probed.fill), ()
             if kind == "in_language":
                 names = NAMES.get(known.language, {})
                 if fill["code"] not in names:
                     continue
                 fill["name"] = names[fill["code"]]
+                # Most responses are in the language of their prompt: that alone must not give the answer.
+                parts = (f"{known.draft.topic.language} {fill['code']}",)
             # A form that was nearly missed on purpose is the better question.
             weight = 0.5 if known.draft.traits.get(kind) is False else 0.0
-            found += known.ask(kind, probed.met, bucket=probed.bucket, fill=fill, weight=weight)
+            found += known.ask(kind, probed.met, bucket=probed.bucket, fill=fill, weight=weight, parts=parts)
     return found

@@ -15,7 +15,9 @@ def task(known: Known) -> list[Offer]:
 
 def _relevance(known: Known) -> list[Offer]:
     draft = known.draft
-    found = known.ask("on_topic", draft.on_topic) if "mixed" not in draft.marks else []
+    # A response in another language than the prompt may by chance be on the same subject.
+    certain = not draft.marks & {"mixed", "other_language"}
+    found = known.ask("on_topic", draft.on_topic) if certain else []
     return found + (known.ask("aside", draft.aside) if draft.aside is not None else [])
 
 
@@ -35,7 +37,8 @@ def _instructions(known: Known) -> list[Offer]:
         groups[item.group] = groups.get(item.group, True) and item.followed
     for group, followed in groups.items():
         kind = "covers" if group == "content" else f"follows_{group}"
-        found += known.ask(kind, followed)
+        details = [item.detail for item in draft.instructions if item.group == group and item.detail]
+        found += known.ask(kind, followed, parts=tuple(f"{draft.topic.language} {code}" for code in details))
     if groups and draft.on_topic:
         found += known.ask("follows_all", all(groups.values()))
     return found

@@ -169,6 +169,8 @@ def make_pairs(n: int, *, seed: int, split: Split = "held_out", banks: Banks | N
     whole = banks or load_banks()
     kinds = allowed_kinds(whole, split)
     rng = random.Random(f"pairs {split} {seed}")
-    settings = Settings(boost=kinds if split == "unseen_kinds" else frozenset(), off_topic=0.02)
+    settings = Settings(
+        boost=kinds if split == "unseen_kinds" else frozenset(), off_topic=0.02, other_language=0.01
+    )
     made = _pairs(whole.part(held_out=split != "train"), kinds, settings, rng)
     return [pair for _, pair in zip(range(n), made, strict=False)]

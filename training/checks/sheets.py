@@ -45,7 +45,7 @@ class _Tally:
 
     margins: Counter[tuple[str, ...]] = field(default_factory=Counter[tuple[str, ...]])
     texts: Counter[str] = field(default_factory=Counter[str])
-    kinds: Counter[str] = field(default_factory=Counter[str])
+    forms: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     asked: int = 0
     length: str = ""
 
@@ -59,11 +59,13 @@ class _Tally:
         return found
 
     def value(self, offer: Offer, margins: Sequence[tuple[str, ...]], rng: random.Random) -> float:
-        """How much an offer is wanted: where its answer is in want, and its kind is rare."""
-        mean = max(1.0, self.asked / max(1, len(self.kinds)))
-        rare = self.kinds[offer.kind] / (mean * WANTED.get(offer.kind, 1.0))
-        level = sum(self.margins[margin] for margin in margins)
-        return (-level if offer.met else level) - 1.5 * rare + offer.weight + 1.5 * rng.random()
+        """How much an offer is wanted: where its answer is in want, and its kind and form are rare."""
+        mean = max(1.0, self.asked / max(1, len(self.forms)))
+        often = self.forms[offer.kind, offer.form] / (mean * WANTED.get(offer.kind, 1.0))
+        level = sum(self.margins[margin] for margin in margins) / len(margins)
+        # What was asked before always is in want of one answer: unless that counts less than being rare, the forms
+        # that came first would go on for ever.
+        return (-level if offer.met else level) - 2.0 * often + offer.weight + 1.5 * rng.random()
 
     def allows(self, offer: Offer) -> bool:
         """Whether asking it keeps all its margins level."""
@@ -75,7 +77,7 @@ class _Tally:
         sign = 1 if offer.met else -1
         for margin in self.of(offer):
             self.margins[margin] += sign
-        self.kinds[offer.kind] += 1
+        self.forms[offer.kind, offer.form] += 1
         self.asked += 1
         text = min(offer.texts, key=lambda text: (sign * self.texts[text], rng.random()))
         self.texts[text] += sign
@@ -134,9 +136,10 @@ def drafts(banks: Banks, rng: random.Random, settings: Settings) -> Iterator[Dra
     """Drafts without end; every topic in turn, in a new order each round."""
     if not banks.topics:
         raise ConfigError("there are no topics to make checks of", hint="load_banks reads a folder of them")
+    level: Counter[tuple[str, str]] = Counter()
     while True:
         for topic in rng.sample(banks.topics, len(banks.topics)):
-            yield instruct(compose(topic, banks, rng, settings), banks, rng, never=UNSEEN_KINDS)
+            yield instruct(compose(topic, banks, rng, settings), banks, rng, level, never=UNSEEN_KINDS)
 
 
 def make_sheets(
