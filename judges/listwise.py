@@ -14,8 +14,9 @@ from rubricate.chat.base import ChatModel, ChatRequest, Completion
 from rubricate.comparisons import GroupScores, ranks_of
 from rubricate.data.records import Rollout
 from rubricate.errors import AnswerError, ChatError, ConfigError, ParseError
+from rubricate.failures import ASK_AGAIN
 from rubricate.judges.base import Shown, failure, failure_of
-from rubricate.judges.pairwise_base import RETRY, GroupModelJudge, SharedMaterial, ids_of
+from rubricate.judges.pairwise_base import GroupModelJudge, SharedMaterial, ids_of
 from rubricate.judges.parsing.agreed import agreed
 from rubricate.judges.parsing.reading import read_reply as split_reply
 from rubricate.judges.reply import Question, question_of, read_reply, reply_schema
@@ -199,7 +200,7 @@ class ListwiseJudge(GroupModelJudge):
             reasons |= found.reasons
             failures = dict(found.failures)
             wanted = [label for label in wanted if label in failures]
-            if not any(failures[label].kind in RETRY for label in wanted):
+            if not any(failures[label].kind in ASK_AGAIN for label in wanted):
                 break
         return _Found(scores, reasons, failures, usage)
 

@@ -10,30 +10,19 @@ from typing import Generic, TypeVar, Unpack
 from rubricate.chat.base import ChatModel, ChatRequest, Completion, Message
 from rubricate.data.records import Rollout
 from rubricate.errors import AnswerError, ChatError, ConfigError, ContextOverflowError, ParseError
+from rubricate.failures import ASK_AGAIN
 from rubricate.judges.base import Shown, failure_of
 from rubricate.judges.fence import fence, make_nonce
 from rubricate.judges.view import get_view, name_of, prompt_text
 from rubricate.prompts import Prompt, load_prompt
 from rubricate.rubrics import CriterionKind, Polarity, Rubric
-from rubricate.types import Failure, FailureKind, Usage, fingerprint
+from rubricate.types import Failure, Usage, fingerprint
 
 __all__ = ["Asked", "Asker", "GroupModelJudge", "SharedMaterial", "ids_of"]
 
 T = TypeVar("T")
 Maker = Callable[[int, "Failure | None"], ChatRequest]
 """The request of an attempt, from 0, given why the one before could not be read."""
-
-RETRY = frozenset(
-    {
-        FailureKind.UNPARSABLE,
-        FailureKind.AMBIGUOUS,
-        FailureKind.OUT_OF_RANGE,
-        FailureKind.INCOMPLETE,
-        FailureKind.EMPTY,
-        FailureKind.LENGTH,
-    }
-)
-"""Failures of a reply that may be better the next time. The limiter has retried the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +56,7 @@ class Asker:
     async def _again(self, make: Maker, asked: Asked[T], read: Callable[[str], T]) -> Asked[T]:
         usage = asked.usage
         for attempt in range(1, self.max_attempts):
-            if asked.failure is None or asked.failure.kind not in RETRY:
+            if asked.failure is None or asked.failure.kind not in ASK_AGAIN:
                 break
             (reply,) = await self.model.complete_many([make(attempt, asked.failure)])
             asked = self._read(reply, read)

@@ -24,7 +24,13 @@ if TYPE_CHECKING:  # the same names for type checkers, which do not follow __get
     from rubricate.rubrics.generators.dynamic import CarmoGenerator, PrinciplesGenerator
     from rubricate.rubrics.generators.model import ModelGenerator
     from rubricate.rubrics.generators.reference import PredefinedGenerator, ReferenceGenerator, generic_rubric
-    from rubricate.rubrics.generators.source import SOURCE_COLUMNS, Source, source_from_record
+    from rubricate.rubrics.generators.source import (
+        SOURCE_COLUMNS,
+        Source,
+        read_sources,
+        source_from_record,
+        source_from_row,
+    )
     from rubricate.rubrics.generators.trained import TrainedGenerator, read_rubric_text
 
 _HOME = {
@@ -47,7 +53,9 @@ _HOME = {
     "TrainedGenerator": "rubricate.rubrics.generators.trained",
     "generic_rubric": "rubricate.rubrics.generators.reference",
     "read_rubric_text": "rubricate.rubrics.generators.trained",
+    "read_sources": "rubricate.rubrics.generators.source",
     "source_from_record": "rubricate.rubrics.generators.source",
+    "source_from_row": "rubricate.rubrics.generators.source",
 }
 
 __all__ = [
@@ -70,7 +78,9 @@ __all__ = [
     "TrainedGenerator",
     "generic_rubric",
     "read_rubric_text",
+    "read_sources",
     "source_from_record",
+    "source_from_row",
 ]
 
 __getattr__, __dir__ = lazy_names(__name__, _HOME)

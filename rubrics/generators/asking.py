@@ -11,7 +11,7 @@ from rubricate.chat.jsonlike import Conflict
 from rubricate.chat.reasoning import strip_reasoning
 from rubricate.chat.reply_json import find_spans, whole_value
 from rubricate.errors import AnswerError, ChatError, ConfigError, ParseError
-from rubricate.failures import failure_of
+from rubricate.failures import ASK_AGAIN, failure_of
 from rubricate.narrow import as_array, as_object
 from rubricate.rubrics.generators.base import GeneratorNote, NoteKind
 from rubricate.types import Failure, FailureKind, Usage
@@ -19,18 +19,6 @@ from rubricate.types import Failure, FailureKind, Usage
 __all__ = ["Answered", "AskOptions", "Asking", "read_items", "read_json"]
 
 T = TypeVar("T")
-
-RETRY = frozenset(
-    {
-        FailureKind.UNPARSABLE,
-        FailureKind.AMBIGUOUS,
-        FailureKind.OUT_OF_RANGE,
-        FailureKind.INCOMPLETE,
-        FailureKind.EMPTY,
-        FailureKind.LENGTH,
-    }
-)
-"""Failures of an answer that may be better the next time. The model's limiter has retried the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +122,7 @@ class Asking:
             usage += cost
             if why is None:
                 return Answered(value, None, text, usage, tuple(notes))
-            if why.kind not in RETRY:
+            if why.kind not in ASK_AGAIN:
                 break
         return Answered(None, why, text, usage, tuple(notes))
 

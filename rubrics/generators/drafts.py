@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from rubricate.chat.base import Message
 from rubricate.errors import ConfigError
-from rubricate.failures import failure
+from rubricate.failures import ASK_AGAIN, failure
 from rubricate.prompts import load_prompt
 from rubricate.prompts.fence import fence, make_nonce
 from rubricate.rubrics.criterion import Criterion
-from rubricate.rubrics.generators.asking import RETRY, Answered, Asking
+from rubricate.rubrics.generators.asking import Answered, Asking
 from rubricate.rubrics.generators.base import GeneratorNote, NoteKind
 from rubricate.rubrics.linting import alint
 from rubricate.rubrics.linting.base import chosen_rules
@@ -36,6 +37,10 @@ Schema = Callable[[int, int | None], Mapping[str, object]]
 """The JSON schema of an answer with at least and at most so many criteria."""
 
 ON_BAD = ("mend", "drop")
+
+_AVOIDS = re.compile(
+    r"\W*(?:the (?:response|answer)\s+)?(?:avoids?|refrains? from|(?:should|must) (?:not|avoid))\b", re.I
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +200,7 @@ class Drafting:
             if items is not None:
                 await self._take(state, items, reference, task)
                 why = self._unfinished(state)
-            if why is None or why.kind not in RETRY:
+            if why is None or why.kind not in ASK_AGAIN:
                 break
         return self._settled(state, why)
 
@@ -257,7 +262,7 @@ class Drafting:
         fault = self.rules.fault(criteria) if criteria else ""
         if len(criteria) >= self.rules.least and not fault:
             return Answered(tuple(criteria), None, "", state.usage, tuple(state.notes))
-        if why is None or (fault and why.kind in RETRY):
+        if why is None or (fault and why.kind in ASK_AGAIN):
             few = f"{len(criteria)} criteria can be used, {self.rules.least} are needed"
             why = _broken(fault, FailureKind.OUT_OF_RANGE) if fault else _broken(few)
         return Answered(None, why, "", state.usage, tuple(state.notes))
@@ -283,13 +288,19 @@ def _fenced(label: str, texts: Sequence[str], nonce: str) -> str:
 
 
 def _rescue(state: _State) -> None:
-    """Penalties that still describe good behaviour are worded as the error: the sign was meant, the wording not."""
-    for one in [one for one in state.refused if one.code == "P201" and one.criterion is not None]:
-        assert one.criterion is not None
-        changed = one.criterion.model_copy(update={"text": as_error(one.criterion)})
-        state.kept.append(changed)
+    """Pitfalls that are still worded as the avoidance of an error are worded as the error.
+
+    Only where the words leave no doubt: "Never mentions the cost" may well be the error itself, and a text that is
+    turned round wrongly would punish what is good.
+    """
+    for one in list(state.refused):
+        if one.code != "P201" or one.criterion is None or _AVOIDS.match(one.text) is None:
+            continue
+        text = as_error(one.criterion)
+        changes = {"text": text, "metadata": one.criterion.metadata | {"reworded_from": one.text}}
+        state.kept.append(one.criterion.model_copy(update=changes))
         state.refused.remove(one)
-        state.notes.append(GeneratorNote(NoteKind.CHANGED, f"worded as the error: {changed.text}", one.text))
+        state.notes.append(GeneratorNote(NoteKind.CHANGED, f"worded as the error: {text}", one.text))
 
 
 def _trimmed(criteria: list[Criterion], most: int | None, notes: list[GeneratorNote]) -> list[Criterion]:

@@ -18,19 +18,29 @@ A pair without a prompt column has its prompt in `chosen`, where that holds mess
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from rubricate.data.columns import COLUMNS, Columns, listed_value, read_identity, read_prompt, read_reference
+from rubricate.data.io import Row, read_rows
 from rubricate.data.records import Preference, Rollout, Turn, parse_turns
 from rubricate.data.turns import prompt_of, turns_text
 from rubricate.errors import ConfigError, FormatError
 from rubricate.narrow import as_array, as_number, as_object
 from rubricate.rubrics.rubric import Rubric
 
-__all__ = ["SOURCE_COLUMNS", "Source", "Text", "source_from_record", "text_of"]
+__all__ = [
+    "SOURCE_COLUMNS",
+    "Source",
+    "Text",
+    "read_sources",
+    "source_from_record",
+    "source_from_row",
+    "text_of",
+]
 
 Text = str | tuple[Turn, ...]
 
@@ -157,6 +167,29 @@ def source_from_record(
     labels = _labels(columns_, len(candidates))
     rest = columns_.rest()
     return Source(prompt, reference, pairs, ranked, candidates, labels, tuple(rubrics), name, rest)
+
+
+def source_from_row(
+    row: Row, *, columns: Mapping[str, str] | None = None, rubrics: Sequence[Rubric] = ()
+) -> Source:
+    """As `source_from_record`; a row without an id has its line for one. Errors name the row's file and line."""
+    try:
+        return source_from_record(row.record, default_id=str(row.line), columns=columns, rubrics=rubrics)
+    except FormatError as error:
+        raise FormatError(
+            error.detail, source=row.source, line=row.line, field=error.field, hint=error.hint
+        ) from None
+
+
+def read_sources(
+    path: str | os.PathLike[str], *, columns: Mapping[str, str] | None = None
+) -> Iterator[tuple[Row, Source]]:
+    """Each row of a file with its source, read one at a time. Ids may repeat: keeping them apart is the caller's.
+
+    Raises FormatError as `read_rows` and `source_from_record` do, ConfigError for a role that does not exist.
+    """
+    for row in read_rows(path):
+        yield row, source_from_row(row, columns=columns)
 
 
 def _prompt(columns: Columns) -> tuple[Text, Text | None]:

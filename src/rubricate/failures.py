@@ -18,7 +18,19 @@ from rubricate.errors import (
 )
 from rubricate.types import RESPONSE_KINDS, Failure, FailureCause, FailureKind
 
-__all__ = ["failure", "failure_of"]
+__all__ = ["ASK_AGAIN", "failure", "failure_of"]
+
+ASK_AGAIN = frozenset(
+    {
+        FailureKind.UNPARSABLE,
+        FailureKind.AMBIGUOUS,
+        FailureKind.OUT_OF_RANGE,
+        FailureKind.INCOMPLETE,
+        FailureKind.EMPTY,
+        FailureKind.LENGTH,
+    }
+)
+"""Failures of a reply that may be better the next time. The limiter has retried the rest."""
 
 _KINDS: tuple[tuple[type[RubricateError], FailureKind], ...] = (
     (DeadlineError, FailureKind.DEADLINE),

@@ -107,7 +107,15 @@ async def test_a_pitfall_that_stays_a_virtue_is_worded_as_the_error() -> None:
     pitfall = made.rubric.criteria[-1]
     assert pitfall.polarity is Polarity.PENALTY and "avoid" not in pitfall.text.lower()
     assert "recommending an antibiotic" in pitfall.text
+    assert pitfall.metadata["reworded_from"] == "Avoids recommending an antibiotic."
     assert made.notes[-1].kind is NoteKind.CHANGED and made.notes[-1].text == "Avoids recommending an antibiotic."
+
+
+async def test_a_pitfall_that_may_be_either_is_dropped() -> None:
+    either = PITFALL | {"description": "Pitfall Criteria: Never mentions the cost."}
+    made = await ReferenceGenerator(MockModel(answer([*SEVEN, item(6), either])), max_attempts=2).generate(SOURCE)
+    assert made.rubric is not None and len(made.rubric) == 7
+    assert made.notes[-1].kind is NoteKind.DROPPED and made.notes[-1].text == "Never mentions the cost."
 
 
 @pytest.mark.parametrize(

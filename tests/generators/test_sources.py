@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 from rubricate.data.records import Preference, Turn
 from rubricate.errors import ConfigError, FormatError
-from rubricate.rubrics.generators.source import Source, source_from_record, text_of
+from rubricate.rubrics.generators.source import Source, read_sources, source_from_record, text_of
 
 
 def test_a_row_with_a_reference() -> None:
@@ -110,3 +113,20 @@ def test_rollouts_and_trajectories_as_text() -> None:
     assert text_of(second.response) == "b"
     acted = (Turn("assistant", "", tool_calls=(("search", "{}"),)), Turn("tool", "found"))
     assert "search" in text_of(acted) and "found" in text_of(acted)
+
+
+def test_a_file_of_rows(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"prompt": "Q?"}\n{"prompt": "R?", "id": "r"}\n', encoding="utf-8")
+    assert [source.id for _, source in read_sources(path)] == ["1", "r"]
+    path.write_text('{"prompt": "Q?"}\n{"prompt": "R?", "chosen": "c"}\n', encoding="utf-8")
+    with pytest.raises(FormatError, match="no rejected response") as caught:
+        list(read_sources(path))
+    assert (caught.value.line, caught.value.field) == (2, "rejected")
+
+
+def test_public_data(shared: Callable[[str], Path]) -> None:
+    rows = list(read_sources(shared("llmbar") / "dataset_Natural.json"))
+    assert len(rows) == 100
+    row, source = rows[0]
+    assert source.pairs[0].chosen == row.record[f"output_{row.record['label']}"]
