@@ -10,6 +10,7 @@ from typing import Literal, Protocol, TypeVar
 
 from rubricate.bridge import run_sync
 from rubricate.data.records import Preference, Rollout, Turn
+from rubricate.data.turns import prompt_of
 from rubricate.errors import ConfigError
 from rubricate.rubrics.filters.table import ScoreTable
 from rubricate.rubrics.rubric import Rubric
@@ -72,13 +73,8 @@ class Case:
 
     @property
     def prompt_text(self) -> str:
-        """The prompt as one text, the turns of a conversation one below the other."""
-        return text_of(self.prompt)
-
-
-def text_of(value: str | tuple[Turn, ...]) -> str:
-    """A prompt or response as one text, its turns one below the other."""
-    return value if isinstance(value, str) else "\n\n".join(turn.content for turn in value if turn.content)
+        """The prompt as one text; a conversation keeps its roles."""
+        return prompt_of(self.prompt)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,13 @@ from typing import Literal, Protocol, get_args
 
 from rubricate.comparisons import Comparison, Order, Vote
 from rubricate.data.records import Preference, Rollout
+from rubricate.data.turns import prompt_of
 from rubricate.errors import ConfigError, RubricateError
+from rubricate.failures import failure_of
 from rubricate.rubrics.filters.base import Case, Filtered, Outcome, Trace, Unknown, check_unknown, collected, each
 from rubricate.rubrics.filters.rules import Action, quotation
 from rubricate.rubrics.rubric import Rubric
-from rubricate.types import Failure, FailureCause, FailureKind, Usage, fingerprint
+from rubricate.types import Usage, fingerprint
 
 __all__ = ["Counting", "LabelConsistency", "PairJudgeLike", "Used", "hold_out"]
 
@@ -204,8 +206,7 @@ class LabelConsistency:
         try:
             return await self.judge.compare(first, second, rubric)
         except RubricateError as error:
-            why = Failure(FailureKind.INTERNAL, FailureCause.INFRASTRUCTURE, str(error), error.retryable)
-            return Comparison.failed(why, judge=self.judge.name)
+            return Comparison.failed(failure_of(error), judge=self.judge.name)
 
     def _partners(self, cases: Sequence[Case]) -> list[tuple[int, int]]:
         """Place of a case, and that of the case with another prompt whose rubric its pairs are judged by.
@@ -267,8 +268,8 @@ class LabelConsistency:
         say = outcome.drop if self.quoting == "drop" else outcome.flag
         for criterion in case.rubric.criteria:
             for pair in case.pairs:
-                prompt = replace(case, prompt=pair.prompt).prompt_text
-                run = quotation(criterion.text, pair.chosen, [pair.rejected, prompt], self.quote_words)
+                known = [pair.rejected, prompt_of(pair.prompt)]
+                run = quotation(criterion.text, pair.chosen, known, self.quote_words)
                 if run:
                     say(criterion.id, f'it quotes the chosen response: "{run[:120]}"', words=len(run.split()))
                     break

@@ -10,10 +10,11 @@ from typing import Protocol, cast, runtime_checkable
 
 from rubricate.data.records import Rollout
 from rubricate.errors import ConfigError, RubricateError
+from rubricate.failures import failure_of
 from rubricate.rubrics.filters.base import Case
 from rubricate.rubrics.filters.table import ScoreTable
 from rubricate.rubrics.rubric import Rubric
-from rubricate.types import Failure, FailureCause, FailureKind, Judge, Judgement, Usage, Verdict
+from rubricate.types import Judge, Judgement, Usage, Verdict
 
 __all__ = ["JudgeSource", "RubricJudge", "judge_pool", "samples_of", "with_table"]
 
@@ -85,7 +86,7 @@ async def verdicts_of(judge: RubricJudge, rollout: Rollout, rubric: Rubric) -> J
     try:
         return await judge.judge(rollout, rubric)
     except RubricateError as error:
-        why = Failure(FailureKind.INTERNAL, FailureCause.INFRASTRUCTURE, str(error), error.retryable)
+        why = failure_of(error)
         return Judgement(tuple(Verdict.failed(id, why, judge=judge.name) for id in rubric.ids))
 
 

@@ -29,7 +29,7 @@ def test_two_columns_by_hand() -> None:
 
 
 def inverse(matrix: Array) -> Array:
-    found: Array = np.linalg.lstsq(matrix, np.eye(len(matrix)), rcond=None)[0]
+    found = np.linalg.lstsq(matrix, np.eye(len(matrix)), rcond=None)[0].astype(np.float64)
     return found
 
 
