@@ -18,6 +18,11 @@ def item(criterion: str, response: str, met: bool) -> Labelled:
     return Labelled(Rollout("p", response), Criterion(id="c", text=criterion, tags=("f", "k", "plain")), met)
 
 
+def noise(count: int) -> float:
+    """Two standard errors of an AUC of 0.5 (Hanley and McNeil 1982), and a little for the choice of the side."""
+    return 2.2 * math.sqrt((count + 1) / (3 * count**2))
+
+
 def test_auc_counts_ties_half() -> None:
     assert rank_auc(np.array([0.1, 0.5, 0.5, 0.9]), np.array([False, False, True, True])) == 0.875
     assert math.isnan(rank_auc(np.array([0.1, 0.2]), np.array([True, True])))
@@ -46,11 +51,11 @@ def test_no_kind_is_known_by_the_length_of_the_response(train: list[Labelled]) -
     natural = {entry.criterion.tags[1] for entry in train if entry.criterion.tags[0] == "length"}
     for (kind, form), (count, length, _) in shortcuts(train).items():
         if kind not in natural and count >= 60:
-            assert length <= 0.68, (kind, form, length)
+            assert length <= 0.6 + noise(count), (kind, form, length)
 
 
 def test_shared_words_tell_little_where_a_kind_is_not_about_words(train: list[Labelled]) -> None:
     lexical = {entry.criterion.tags[1] for entry in train if entry.criterion.tags[0] in NATURAL}
     for (kind, form), (count, _, shared) in shortcuts(train).items():
         if kind not in lexical and count >= 60:
-            assert shared <= 0.75, (kind, form, shared)
+            assert shared <= 0.72 + noise(count), (kind, form, shared)

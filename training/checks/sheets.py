@@ -27,6 +27,8 @@ HIDDEN = "(hidden)"
 """What stands in a masked control for the text that the judge may not see."""
 SLACK = 2
 """By how many the answers of a margin may differ."""
+SKIPPED = 0.4
+"""Share of the turns that topics in other languages than English let pass, so that most checks are in English."""
 LENGTHS = (60, 85, 110, 140)
 """Numbers of words between which both answers of every kind are equally frequent."""
 WANTED = {"states": 6.0, "both": 1.5, "either": 1.5, "but_not": 1.5, "and": 3.0, "or": 2.0, "follows_all": 2.0}
@@ -133,12 +135,14 @@ def _criteria(
 
 
 def drafts(banks: Banks, rng: random.Random, settings: Settings) -> Iterator[Draft]:
-    """Drafts without end; every topic in turn, in a new order each round."""
+    """Drafts without end; every topic in turn, in a new order each round, those that are not English less often."""
     if not banks.topics:
         raise ConfigError("there are no topics to make checks of", hint="load_banks reads a folder of them")
     level: Counter[tuple[str, str]] = Counter()
     while True:
         for topic in rng.sample(banks.topics, len(banks.topics)):
+            if topic.language != "en" and rng.random() < SKIPPED:
+                continue
             yield instruct(compose(topic, banks, rng, settings), banks, rng, level, never=UNSEEN_KINDS)
 
 
