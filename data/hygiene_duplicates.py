@@ -48,7 +48,7 @@ class Deduplicator:
     """Tells for each text of a stream whether an earlier one, which was kept, is the same or nearly so.
 
     Rows are compared with kept rows alone: of a chain of near duplicates whose ends differ, the ends may both
-    stay. Memory is about 1.2 kB a kept row and 4 bytes a word of it.
+    stay. Memory is about 2 kB a kept row and 4 bytes a word of it.
 
     Args:
         threshold: Jaccard similarity of n-grams from which two texts are near duplicates, in (0, 1].

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -170,6 +171,23 @@ class Filtered:
     def counts(self) -> dict[str, int]:
         """How much each filter dropped: `FILTER.rubric` and `FILTER.criterion` to number."""
         return dict(Counter(f"{one.filter}.{one.what}" for one in self.dropped))
+
+    def summary(self) -> str:
+        """A few lines for people: what is left, what each filter dropped and why most often, and the figures."""
+        criteria = sum(len(case.rubric) for case in self.kept)
+        lines = [f"{len(self.kept)} of {len(self.cases)} rubrics left, with {criteria} criteria"]
+        reasons = Counter((one.filter, one.what, _kind_of(one.reason)) for one in self.dropped)
+        lines += [f"{name}: dropped {count} x {what}: {why}" for (name, what, why), count in reasons.most_common()]
+        for name, value in self.figures.items():
+            lines.append(f"{name}: {'not known' if value is None else f'{value:.4g}'}")
+        flags = Counter((one.filter, _kind_of(one.reason)) for one in self.flagged)
+        lines += [f"{name}: flagged {count} x {why}" for (name, why), count in flags.most_common()]
+        return "\n".join(lines)
+
+
+def _kind_of(reason: str) -> str:
+    """A reason without what it quotes, so that equal ones count together."""
+    return re.sub(r"'[^']*'|\"[^\"]*\"", "...", reason)
 
 
 class Filter(Protocol):

@@ -12,7 +12,7 @@ import numpy as np
 from rubricate.errors import ConfigError
 from rubricate.rubrics.criterion import Criterion
 from rubricate.rubrics.filters.base import Case, Filtered, Outcome, Unknown, check_unknown, collected, each
-from rubricate.rubrics.filters.judging import JudgeSource, identity_of, with_table
+from rubricate.rubrics.filters.judging import JudgeSource, identity_of, samples_of, with_table
 from rubricate.rubrics.filters.table import ScoreTable, correlation, excess_variance, permutation_p, spread
 from rubricate.types import fingerprint
 
@@ -50,6 +50,8 @@ class PoolFilter:
             raise ConfigError(f"repeats is {repeats} and concurrency {concurrency}", hint="use 1 or more")
         if min_known < 2:
             raise ConfigError(f"min_known is {min_known}", hint="a spread needs 2 or more")
+        if judge is not None:
+            samples_of(judge, repeats)  # a judge that cannot be repeated is an error before anything is paid for
         self.judge = judge
         self.repeats = repeats
         self.min_known = min_known

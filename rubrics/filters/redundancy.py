@@ -12,7 +12,7 @@ from rubricate.errors import ConfigError
 from rubricate.rubrics.criterion import Criterion
 from rubricate.rubrics.filters.base import Case, Filtered, Outcome, collected, each
 from rubricate.rubrics.filters.coding_rate import EmbeddingFunction, embedded
-from rubricate.rubrics.filters.judging import JudgeSource, identity_of, with_table
+from rubricate.rubrics.filters.judging import JudgeSource, identity_of, samples_of, with_table
 from rubricate.rubrics.filters.table import correlation
 from rubricate.rubrics.linting.words import Text
 from rubricate.rubrics.rubric import Rubric
@@ -87,6 +87,8 @@ class Redundancy:
             raise ConfigError(f"cosine is {cosine} and correlation {correlation}", hint="both are in [-1, 1]")
         if min_known < 2 or repeats < 1 or concurrency < 1:
             raise ConfigError("min_known is 2 or more, repeats and concurrency 1 or more")
+        if judge is not None:
+            samples_of(judge, repeats)  # a judge that cannot be repeated is an error before anything is paid for
         self.embedder = embedder
         self.judge = judge
         self.require: Requires = require

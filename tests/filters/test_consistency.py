@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 from filter_cases import RulePairJudge, criterion, rubric
 
+from rubricate.chat import ChatRequest
+from rubricate.chat.mock import MockModel
 from rubricate.comparisons import Preferred
 from rubricate.data import Preference
 from rubricate.errors import ConfigError
+from rubricate.judges import PairwiseJudge
 from rubricate.rubrics.filters import Case, LabelConsistency, apply, hold_out
 
 
@@ -88,6 +91,23 @@ async def test_a_judge_of_one_order_is_asked_twice_and_one_without_votes_once() 
     scoring = RulePairJudge(by_rubric, votes=False)
     found = await apply([LabelConsistency(scoring, control=0)], [case(1), case(2, right=False)])
     assert [one is not None for one in found.cases] == [True, False]
+
+
+async def test_our_pairwise_judge_is_read_order_by_order() -> None:
+    seen = list[str]()
+
+    def answer(request: ChatRequest) -> str:
+        seen.append(request.messages[-1].content)
+        return "[[A>>B]]"
+
+    judge = PairwiseJudge(MockModel(answer), style="arena", max_attempts=1)
+    found = await apply([LabelConsistency(judge, control=0)], [case(1)])
+    assert len(seen) == 2
+    assert all("has good1" in text for text in seen)
+    (flag,) = found.flagged
+    assert flag.figures["accuracy"] == 0.5
+    (trace,) = found.traces
+    assert (trace.order, trace.reply) == ("given", "[[A>>B]]")
 
 
 async def test_failed_judgements_are_left_out_and_too_few_make_it_unknown() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from filter_cases import criterion, rubric
+from filter_cases import RulePairJudge, criterion, rubric
 
-from rubricate.data import Rollout
+from rubricate.data import Preference, Rollout
 from rubricate.errors import ConfigError
 from rubricate.judges.scripted import ScriptedJudge
 from rubricate.rubrics import Criterion, Group, Rubric
@@ -19,6 +19,7 @@ from rubricate.rubrics.filters import (
     Filtered,
     Form,
     FormRules,
+    LabelConsistency,
     SelfContained,
     apply,
     apply_sync,
@@ -71,6 +72,18 @@ async def test_a_pool_is_judged_once_for_all_filters() -> None:
     found = await apply([Discrimination(judge), Correctness(judge)], [case])
     assert judge.asked == 8
     assert found.kept[0].rubric.ids == ("a",)  # b is met by one right and one wrong response
+
+
+async def test_the_summary_says_what_was_dropped_and_the_figures() -> None:
+    same = [criterion(id, "It cites its sources.") for id in "abc"]
+    judge = RulePairJudge(lambda prompt, first, second, text: "first")
+    pairs = (Preference("p", "chosen", "rejected"),)
+    found = await apply([Form(), LabelConsistency(judge)], [Case(rubric(*same), pairs=pairs, prompt="p")])
+    lines = found.summary().splitlines()
+    assert lines[0] == "1 of 1 rubrics left, with 1 criteria"
+    assert "form: dropped 2 x criterion: it has the text of ..." in lines
+    assert "label_consistency.keep_rate: 1" in lines
+    assert "label_consistency.permuted_keep_rate: not known" in lines
 
 
 def test_sync_callers_get_the_same_and_no_cases_are_no_error() -> None:
