@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
@@ -16,7 +17,7 @@ from rubricate.narrow import as_array, as_object
 from rubricate.rubrics.generators.base import GeneratorNote, NoteKind
 from rubricate.types import Failure, FailureKind, Usage
 
-__all__ = ["Answered", "AskOptions", "Asking", "read_items", "read_json"]
+__all__ = ["Answered", "AskOptions", "Asking", "read_items", "read_json", "whole_part"]
 
 T = TypeVar("T")
 
@@ -190,6 +191,25 @@ def read_json(text: str) -> object:
         raise ParseError("the JSON of the answer is not closed", kind="incomplete", reply=text)
     values = [span.value for span in spans if span.complete]
     return _clear(values[0] if len(values) == 1 else values, text)
+
+
+def whole_part(text: str) -> str:
+    """What a cut answer holds whole, as JSON: its list without the last element, which was cut; "" for nothing."""
+    spans = find_spans(text)[1]
+    if not spans or spans[-1].complete:
+        return ""
+    value = spans[-1].value
+    listed = as_array(value)
+    fields = as_object(value)
+    if listed is not None:
+        value = list(listed[:-1])
+    elif fields:
+        last = list(fields)[-1]
+        value = dict(fields) | {last: list((as_array(fields[last]) or ())[:-1])}
+    try:
+        return json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):  # a key with two values
+        return ""
 
 
 def _clear(value: object, text: str) -> object:

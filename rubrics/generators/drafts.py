@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from rubricate.chat.base import Message
-from rubricate.errors import ConfigError
+from rubricate.errors import ConfigError, ParseError
 from rubricate.failures import ASK_AGAIN, failure
 from rubricate.prompts import load_prompt
 from rubricate.prompts.fence import fence, make_nonce
 from rubricate.rubrics.criterion import Criterion
-from rubricate.rubrics.generators.asking import Answered, Asking
+from rubricate.rubrics.generators.asking import Answered, Asking, whole_part
 from rubricate.rubrics.generators.base import GeneratorNote, NoteKind
 from rubricate.rubrics.linting import alint
 from rubricate.rubrics.linting.base import chosen_rules
@@ -37,6 +37,8 @@ Schema = Callable[[int, int | None], Mapping[str, object]]
 """The JSON schema of an answer with at least and at most so many criteria."""
 
 ON_BAD = ("mend", "drop")
+
+_CUT = frozenset({FailureKind.LENGTH, FailureKind.INCOMPLETE})
 
 _AVOIDS = re.compile(
     r"\W*(?:the (?:response|answer)\s+)?(?:avoids?|refrains? from|(?:should|must) (?:not|avoid))\b", re.I
@@ -141,13 +143,14 @@ class _State:
     kept: list[Criterion] = field(default_factory=list[Criterion])
     refused: list[Refused] = field(default_factory=list[Refused])
     spare: list[Criterion] = field(default_factory=list[Criterion])
+    cut: bool = False
     wanted: int = 0
     usage: Usage = Usage()
     notes: list[GeneratorNote] = field(default_factory=list[GeneratorNote])
 
     def start_over(self) -> None:
         """Ask for the whole list again, and keep this one in case nothing better comes."""
-        self.spare, self.kept, self.refused, self.wanted = self.kept, [], [], 0
+        self.spare, self.cut, self.kept, self.refused, self.wanted = self.kept, False, [], [], 0
 
 
 class Drafting:
@@ -188,7 +191,7 @@ class Drafting:
         for attempt in range(self.asking.options.max_attempts):
             if why is not None:
                 state.notes += _reasked(state, why)
-            items, why, _, cost = await self.asking.once(
+            items, why, text, cost = await self.asking.once(
                 lambda complaint: self._messages(messages, state, complaint),
                 read,
                 None if schema is None else self._schema(schema, state.wanted),
@@ -200,6 +203,8 @@ class Drafting:
             if items is not None:
                 await self._take(state, items, reference, task)
                 why = self._unfinished(state)
+            elif why is not None and why.kind in _CUT and not state.kept:
+                await self._salvage(state, text, read, reference, task)
             if why is None or why.kind not in ASK_AGAIN:
                 break
         return self._settled(state, why)
@@ -232,6 +237,20 @@ class Drafting:
         state.kept = [one for place, one in enumerate(merged) if place not in broken]
         state.refused = [*bad, *(broken[place] for place in sorted(broken))]
 
+    async def _salvage(
+        self, state: _State, text: str, read: Callable[[str], Sequence[Item]], reference: str, task: str
+    ) -> None:
+        """Lay aside what a cut answer holds whole, in case that no later answer is better."""
+        try:
+            items = read(whole_part(text))
+        except ParseError:
+            return
+        found = [item for item in items if isinstance(item, Criterion)]
+        broken = await faults(found, self.rules.checks, reference, task)
+        good = [one for place, one in enumerate(found) if place not in broken]
+        if len(good) > len(state.spare):
+            state.spare, state.cut = good, True
+
     def _unfinished(self, state: _State) -> Failure | None:
         """Why to ask again, None where the list is as it should be. Sets what to ask for."""
         rules, count = self.rules, len(state.kept)
@@ -256,7 +275,10 @@ class Drafting:
     def _settled(self, state: _State, why: Failure | None) -> Answered[tuple[Criterion, ...]]:
         """The list after the last attempt: what cannot be used is dropped, and too few are a failure."""
         _rescue(state)
-        criteria = state.kept if len(state.kept) >= self.rules.least else state.spare
+        enough = len(state.kept) >= self.rules.least
+        criteria = state.kept if enough else state.spare
+        if not enough and state.cut:
+            state.notes.append(GeneratorNote(NoteKind.DROPPED, "all answers were cut; the end of one is left out"))
         criteria = _trimmed(criteria, self.rules.most, state.notes)
         state.notes += [GeneratorNote(NoteKind.DROPPED, one.reason, one.text) for one in state.refused]
         fault = self.rules.fault(criteria) if criteria else ""

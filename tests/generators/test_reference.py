@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from rubricate.chat.base import ChatRequest
+from rubricate.chat.base import ChatRequest, Finish
 from rubricate.chat.mock import MockModel, Scripted
 from rubricate.errors import BudgetError, ConfigError
 from rubricate.narrow import as_array
@@ -220,6 +220,18 @@ async def test_what_cannot_be_had_is_a_typed_failure() -> None:
     ]
     worthless = await ReferenceGenerator(MockModel(answer(pitfalls))).generate(SOURCE)
     assert worthless.failure is not None and "all criteria are pitfalls" in worthless.failure.message
+
+
+async def test_what_a_cut_answer_holds_whole_is_kept_where_nothing_better_comes() -> None:
+    cut = Scripted(answer([item(n) for n in range(9)])[:-60], finish=Finish.LENGTH)
+    made = await ReferenceGenerator(MockModel(cut), max_attempts=2, max_tokens=50).generate(SOURCE)
+    assert made.rubric is not None and len(made.rubric) == 8 and made.usage.calls == 2
+    assert "cut" in made.notes[-1].reason
+    better = await ReferenceGenerator(MockModel([cut, answer([*SEVEN, item(6)])])).generate(SOURCE)
+    assert better.rubric is not None and len(better.rubric) == 7
+    short = Scripted(answer(SEVEN[:3])[:-20], finish=Finish.LENGTH)
+    none = await ReferenceGenerator(MockModel(short)).generate(SOURCE)
+    assert none.failure is not None and none.failure.kind is FailureKind.LENGTH
 
 
 async def test_what_is_good_survives_a_failure_on_the_way() -> None:
