@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ _TEMPLATE = (
     "{% for m in messages %}<|start|>{{ m['role'] }}\n{{ m['content'] }}<|end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|start|>assistant\n{% endif %}"
 )
-_VOCABULARY = 600
+_VOCABULARY = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,9 @@ def load_base(settings: ModelSettings, *, tiny: Path) -> Base:
 
 def check_sharing(base: Base, prompt: Sequence[int]) -> None:
     """Raises ConfigError for a model in which prompts of one row would see one another."""
-    if not sharing_is_exact(Network(base.model), prompt):
+    with torch.no_grad():
+        exact = sharing_is_exact(Network(base.model), prompt)
+    if not exact:
         raise ConfigError(
             f"{base.name}: prompts cannot share a row, since its attention takes no mask of one's own",
             hint="the objective answer needs a model with plain attention, such as Llama, Qwen or SmolLM2",
@@ -199,11 +202,22 @@ def _halve(path: Path) -> None:
 
 @contextlib.contextmanager
 def quiet() -> Generator[None]:
-    """Without the warnings of the training libraries about one another."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", message="`is_gradient_checkpointing` is deprecated", category=FutureWarning
-        )
-        warnings.filterwarnings("ignore", message=".*use_reentrant", category=UserWarning)
-        warnings.filterwarnings("ignore", message=".*pin_memory", category=UserWarning)
-        yield
+    """Without the progress bars of the training libraries, and their warnings about one another."""
+    from transformers.utils import logging as bars
+
+    # of weights that are tied, a checkpoint has one, which they take for a loss; they order checkpoints by time
+    logs = [logging.getLogger(name) for name in ("transformers.trainer", "transformers.trainer_utils")]
+    levels, shown = [log.level for log in logs], bars.is_progress_bar_enabled()
+    for log in logs:
+        log.setLevel(logging.ERROR)
+    bars.disable_progress_bar()
+    try:
+        with warnings.catch_warnings():
+            said = "`is_gradient_checkpointing` is deprecated"
+            warnings.filterwarnings("ignore", message=said, category=FutureWarning)
+            yield
+    finally:
+        for log, level in zip(logs, levels, strict=True):
+            log.setLevel(level)
+        if shown:
+            bars.enable_progress_bar()

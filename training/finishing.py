@@ -111,6 +111,8 @@ def _calibrated(judge: LogprobJudge, method: str, labelled: Sequence[Labelled]) 
     if not labelled:
         return judge, "none: no rows were kept to fit it to"
     found = run_sync(gather_probabilities(judge, labelled))
+    if not found.probabilities:
+        return judge, f"none: all {found.left_out} verdicts failed (the model says neither yes nor no)"
     try:
         calibration = fit_calibration(judge, found.probabilities, found.labels, method=method, groups=found.groups)
     except ConfigError as error:

@@ -10,7 +10,7 @@ from typing import Protocol, cast
 import torch
 
 from rubricate.training.answer_trainer import AnswerTrainer, SheetCollator
-from rubricate.training.base_models import Base, quiet, with_adapters
+from rubricate.training.base_models import Base, with_adapters
 from rubricate.training.journal import Journal, last_checkpoint
 from rubricate.training.recipe import Recipe
 from rubricate.training.text_trainer import TextCollator, TextTrainer
@@ -54,6 +54,8 @@ class _Trainer(Protocol):
 
     def evaluate(self) -> dict[str, float]: ...
 
+    def remove_callback(self, callback: type[object]) -> object: ...
+
 
 class _Tables(Protocol):
     def from_dict(self, mapping: Mapping[str, Sequence[int]]) -> object: ...
@@ -79,18 +81,16 @@ def fit(
         resume: go on from the last whole checkpoint there, if there is one.
         say: is given a line a measurement.
     """
-    with quiet():
-        last = last_checkpoint(folder / CHECKPOINTS) if resume else None
-        model = base.module if recipe.lora is None else with_adapters(base, recipe.lora, seed=recipe.run.seed)
-        journal = Journal(
-            folder, resumed=None if last is None else last[0], minutes=recipe.run.max_minutes, say=say
-        )
-        trainer = _trainer(recipe, base, model, train, held_out, folder, journal, first=last is None)
-        trainer.train(resume_from_checkpoint=None if last is None else str(last[1]))
-        metrics = trainer.evaluate() if held_out is not None else {}
+    last = last_checkpoint(folder / CHECKPOINTS) if resume else None
+    model = base.module if recipe.lora is None else with_adapters(base, recipe.lora, seed=recipe.run.seed)
+    journal = Journal(folder, resumed=None if last is None else last[0], minutes=recipe.run.max_minutes, say=say)
+    trainer = _trainer(recipe, base, model, train, held_out, folder, journal, first=last is None)
+    trainer.train(resume_from_checkpoint=None if last is None else str(last[1]))
+    seconds = journal.close()
+    metrics = trainer.evaluate() if held_out is not None else {}
     best = trainer.state.best_global_step if recipe.run.keep_best and held_out is not None else None
     known = {name.removeprefix("eval_"): value for name, value in metrics.items() if name.startswith("eval_")}
-    return Fit(trainer.model, trainer.state.global_step, journal.seconds, best, journal.expired, known)
+    return Fit(trainer.model, trainer.state.global_step, seconds, best, journal.expired, known)
 
 
 def _trainer(
@@ -104,7 +104,7 @@ def _trainer(
     *,
     first: bool,
 ) -> _Trainer:
-    from transformers import EarlyStoppingCallback
+    from transformers.trainer_callback import EarlyStoppingCallback, PrinterCallback
 
     callbacks: list[object] = [journal]
     if recipe.run.patience is not None and held_out is not None:
@@ -124,6 +124,7 @@ def _trainer(
         processing_class=base.tokenizer,
         callbacks=callbacks,
     )
+    trainer.remove_callback(PrinterCallback)  # the journal prints
     if isinstance(trainer, AnswerTrainer) and isinstance(held_out, SheetCollator):
         trainer.held_out = held_out
     return trainer

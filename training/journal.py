@@ -84,6 +84,7 @@ class Journal(TrainerCallback):
         self._say = say
         self._start = time.monotonic()
         self._expired = False
+        self._open = True
 
     @property
     def seconds(self) -> float:
@@ -94,6 +95,11 @@ class Journal(TrainerCallback):
     def expired(self) -> bool:
         """Whether the time limit ended the run."""
         return self._expired
+
+    def close(self) -> float:
+        """What comes now is written no more. Returns the seconds of training."""
+        self._open = False
+        return self.seconds
 
     def on_train_begin(self, args: object, state: object, control: object, **kwargs: object) -> None:
         """The clock starts."""
@@ -111,7 +117,7 @@ class Journal(TrainerCallback):
         at = cast("_State", state)
         numbers = {name: as_number(value) for name, value in (logs or {}).items() if _kept(name)}
         known = {name: value for name, value in numbers.items() if value is not None}
-        if not known or not at.is_world_process_zero:
+        if not known or not self._open or not at.is_world_process_zero:
             return
         line = {"step": at.global_step, "epoch": at.epoch or 0.0, **known, "seconds": round(self.seconds, 1)}
         line.pop("eval_seconds", None)

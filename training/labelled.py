@@ -29,12 +29,15 @@ class LabelledSplits:
     """Labelled criteria by their use, and what could not be used.
 
     Attributes:
-        train, held_out, calibration: no prompt is in two of them, but for files that the recipe names itself.
+        train: of `checks`.
+        own: of files, to train on.
+        held_out, calibration: no prompt of a file is in two of these, but for files that the recipe names itself.
         unseen: generated checks of kinds that are never trained on, where `checks` are evaluated on.
         notes: what was left out, in words.
     """
 
     train: list[Labelled] = field(default_factory=list[Labelled])
+    own: list[Labelled] = field(default_factory=list[Labelled])
     held_out: list[Labelled] = field(default_factory=list[Labelled])
     calibration: list[Labelled] = field(default_factory=list[Labelled])
     unseen: list[Labelled] = field(default_factory=list[Labelled])
@@ -110,7 +113,8 @@ def split_labelled(data: DataSettings, generate: Generator | None = None) -> Lab
     """Everything that a recipe trains on, evaluates on and calibrates with.
 
     Where a recipe names no held-out or calibration sources, the training files give a share of their prompts for
-    each (chosen by a hash of the prompt and the seed), and `checks` are generated of the held-out texts.
+    each, chosen by a hash of the prompt and the seed. Without files, checks are generated of texts and wordings
+    that training never sees.
 
     Args:
         data: of the recipe.
@@ -126,13 +130,14 @@ def split_labelled(data: DataSettings, generate: Generator | None = None) -> Lab
             continue
         items = read_labelled(source, columns=data.columns, notes=splits.notes)
         _deal(splits, items, data)
-    for source in data.held_out or [name for name in data.train if name == CHECKS]:
+    generated = (CHECKS,) if set(data.train) == {CHECKS} else ()
+    for source in data.held_out or generated:
         splits.held_out += _source(source, data, make, "held_out", splits.notes)
         if source == CHECKS:
             splits.unseen = _generated(data, make, "unseen_kinds")
-    for source in data.calibration or [name for name in data.train if name == CHECKS]:
+    for source in data.calibration or generated:
         splits.calibration += _source(source, data, make, "calibration", splits.notes)
-    if not splits.train:
+    if not splits.train and not splits.own:
         raise ConfigError("nothing is left to train on", hint="lower data.held_out_share, or give more rows")
     if not splits.held_out:
         raise ConfigError("nothing is held out to evaluate on", hint="name data.held_out, or give more prompts")
@@ -151,7 +156,7 @@ def _deal(splits: LabelledSplits, items: Sequence[Labelled], data: DataSettings)
     for item in items:
         prompt = repr(item.rollout.prompt)
         part = (
-            splits.held_out if prompt in held_out else splits.calibration if prompt in calibration else splits.train
+            splits.held_out if prompt in held_out else splits.calibration if prompt in calibration else splits.own
         )
         part.append(item)
 

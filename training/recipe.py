@@ -39,11 +39,13 @@ class DataSettings(_Part):
     train: tuple[str, ...] = ("checks",)
     """Sources: files of rows, or `checks` for generated checks (objective `answer` only)."""
     held_out: tuple[str, ...] = ()
-    """Sources to evaluate on. None: `held_out_share` of the training files' prompts, and held-out checks."""
+    """Sources to evaluate on. None: `held_out_share` of the training files' prompts; without files, checks."""
     calibration: tuple[str, ...] = ()
     """Sources to fit the calibration to (objective `answer`). None: as with `held_out`."""
     held_out_share: float = Field(default=0.1, ge=0.0, lt=0.5)
     """Part of the files' prompts that is evaluated on, and as much again to calibrate, where no files are named."""
+    repeat: int = Field(default=1, ge=1)
+    """Times that an epoch goes through the files, where `checks` are many and the files' rows few (`answer`)."""
     sheets: int = Field(default=1000, ge=1)
     """Responses to generate where `checks` are trained on."""
     held_out_sheets: int = Field(default=100, ge=1)

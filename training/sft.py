@@ -1,4 +1,4 @@
-"""Supervised fine-tuning by a recipe: `train_sft` reads the data, trains, and leaves a folder with what came out."""
+"""Supervised fine-tuning by a recipe: reads the data, trains, and leaves a folder with what came out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rubricate.judges.calibrated import Labelled
 from rubricate.judges.view import prompt_text
 from rubricate.narrow import as_array
 from rubricate.training.answer_trainer import SheetCollator
-from rubricate.training.base_models import TINY, Base, check_sharing, load_base, make_tiny
+from rubricate.training.base_models import TINY, Base, check_sharing, load_base, make_tiny, quiet
 from rubricate.training.finishing import finish_judge, make_judge, save_model
 from rubricate.training.fitting import Fit, fit
 from rubricate.training.journal import METRICS, read_metrics
@@ -80,11 +80,12 @@ def train_sft(
     if recipe.run.threads is not None:
         torch.set_num_threads(recipe.run.threads)
     run = _train_answers if recipe.objective == "answer" else _train_texts
-    return run(recipe, folder, say or _nothing, generate)
+    with quiet():
+        return run(recipe, folder, say or _nothing, generate)
 
 
 def _nothing(line: str) -> None:
-    return None
+    """Where nobody listens."""
 
 
 # --- objective `answer` -----------------------------------------------------------------------------------------
@@ -92,20 +93,24 @@ def _nothing(line: str) -> None:
 
 def _train_answers(recipe: Recipe, folder: RunFolder, say: Say, generate: Generator | None) -> Trained:
     splits = split_labelled(recipe.data, generate)
-    base = _base(recipe, folder.path, splits.train)
+    base = _base(recipe, folder.path, [*splits.train, *splits.own])
     report: dict[str, object] = {"notes": list(splits.notes)}
     dropped: list[str] = []
     sheets = {
         use: _sheets(recipe, base, items, dropped)
         for use, items in (
             ("train", splits.train),
+            ("own", splits.own),
             ("held_out", splits.held_out),
             ("unseen_kinds", splits.unseen),
         )
     }
-    report |= {"dropped": dropped, **{use: _lengths_of_sheets(some) for use, some in sheets.items() if some}}
+    sheets["train"] += recipe.data.repeat * sheets.pop("own")
+    if not sheets["train"]:
+        raise ConfigError("nothing is left to train on", hint="raise data.max_tokens; all responses are too long")
     _check_labels(sheets["held_out"])
-    first = splits.train[0]
+    report |= {"dropped": dropped, **{use: _lengths_of_sheets(some) for use, some in sheets.items() if some}}
+    first = sheets["held_out"][0].items[0]
     request = requests_of(make_judge(Listener(), recipe.answer), first.rollout, [first.criterion])[0]
     tokens = find_answer_tokens(base.codec, request, vocabulary=base.vocabulary)
     check_sharing(base, base.codec.encode(request))

@@ -131,14 +131,34 @@ def encode_row(row: Row, tokenizer: ChatTokenizer, *, assistant_only: bool = Tru
         raise FormatError(
             error.detail, source=row.source, line=row.line, field=error.field, hint=error.hint
         ) from None
-    encoding = cast("_Tokenizer", tokenizer)(text, add_special_tokens=False, return_offsets_mapping=True)
-    # a token that begins before its span belongs to the prompt
-    taken = [any(start <= left and right <= end for start, end in spans) for left, right in encoding.offset_mapping]
-    ids = array("i", encoding.input_ids)
-    labels = array("i", [token if take else IGNORED for token, take in zip(ids, taken, strict=True)])
-    if ids and not any(taken):
+    ids, taken = _encoded(text, spans, cast("_Tokenizer", tokenizer))
+    if not any(taken):
         raise FormatError("nothing is left to train on", source=row.source, line=row.line, field="completion")
-    return TextRow(ids, labels, hashlib.sha256(key.encode(errors="replace")).hexdigest()[:16])
+    labels = [token if take else IGNORED for token, take in zip(ids, taken, strict=True)]
+    return TextRow(
+        array("i", ids), array("i", labels), hashlib.sha256(key.encode(errors="replace")).hexdigest()[:16]
+    )
+
+
+def _encoded(text: str, spans: Sequence[tuple[int, int]], tokenizer: _Tokenizer) -> tuple[list[int], list[bool]]:
+    """The tokens, and which of them are trained on.
+
+    A token over the edge of a span would be learnt in part: there the text is cut, as it is when a model goes on
+    from a prompt.
+    """
+    encoding = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+    edges = {edge for span in spans for edge in span}
+    if not any(left < edge < right for left, right in encoding.offset_mapping for edge in edges):
+        within = [any(start <= left < end for start, end in spans) for left, _ in encoding.offset_mapping]
+        return encoding.input_ids, within
+    ids: list[int] = []
+    taken: list[bool] = []
+    cuts = sorted({0, len(text), *edges})
+    for begin, end in zip(cuts, cuts[1:], strict=False):
+        piece = tokenizer(text[begin:end], add_special_tokens=False, return_offsets_mapping=True).input_ids
+        ids += piece
+        taken += [any(start <= begin < stop for start, stop in spans)] * len(piece)
+    return ids, taken
 
 
 _Spans = list[tuple[int, int]]
