@@ -20,7 +20,17 @@ from rubricate.chat.local_torch import CausalModel, ChatTokenizer, Network
 from rubricate.errors import ConfigError
 from rubricate.training.recipe import LoraSettings, ModelSettings
 
-__all__ = ["TINY", "Base", "check_sharing", "load_base", "make_tiny", "quiet", "save_adapter", "with_adapters"]
+__all__ = [
+    "TINY",
+    "Base",
+    "can_share",
+    "check_sharing",
+    "load_base",
+    "make_tiny",
+    "quiet",
+    "save_adapter",
+    "with_adapters",
+]
 
 TINY = "tiny"
 """Name of the model that is made by code."""
@@ -73,7 +83,7 @@ class _Adapted(Protocol):
 
     peft_config: dict[str, object]
 
-    def save_pretrained(self, path: str, *, safe_serialization: bool) -> object: ...
+    def save_pretrained(self, path: str, *, save_embedding_layers: bool) -> object: ...
 
 
 class _TensorFiles(Protocol):
@@ -104,11 +114,15 @@ def load_base(settings: ModelSettings, *, tiny: Path) -> Base:
     return Base(name, model, tokenizer, codec, vocabulary if isinstance(vocabulary, int) else 0)
 
 
+def can_share(base: Base, prompt: Sequence[int]) -> bool:
+    """Whether several prompts can be in one row, each seeing itself only; tried out on some tokens."""
+    with torch.no_grad():
+        return sharing_is_exact(Network(base.model), prompt)
+
+
 def check_sharing(base: Base, prompt: Sequence[int]) -> None:
     """Raises ConfigError for a model in which prompts of one row would see one another."""
-    with torch.no_grad():
-        exact = sharing_is_exact(Network(base.model), prompt)
-    if not exact:
+    if not can_share(base, prompt):
         raise ConfigError(
             f"{base.name}: prompts cannot share a row, since its attention takes no mask of one's own",
             hint="the objective answer needs a model with plain attention, such as Llama, Qwen or SmolLM2",
@@ -187,7 +201,8 @@ def save_adapter(model: torch.nn.Module, folder: Path, *, base: str) -> None:
     for config in adapted.peft_config.values():
         # a path of this machine would mean nothing on another
         setattr(config, "base_model_name_or_path", base)  # noqa: B010 -- peft's type does not matter here
-    adapted.save_pretrained(str(folder), safe_serialization=True)
+    # else it asks the hub whether the vocabulary has changed, which it has not
+    adapted.save_pretrained(str(folder), save_embedding_layers=False)
     _halve(folder / "adapter_model.safetensors")
     (folder / "README.md").unlink(missing_ok=True)
 

@@ -46,7 +46,12 @@ class _State(Protocol):
     best_global_step: int | None
 
 
+class _Accelerator(Protocol):
+    def unwrap_model(self, model: torch.nn.Module, *, keep_fp32_wrapper: bool) -> torch.nn.Module: ...
+
+
 class _Trainer(Protocol):
+    accelerator: _Accelerator
     model: torch.nn.Module
     state: _State
 
@@ -89,8 +94,10 @@ def fit(
     seconds = journal.close()
     metrics = trainer.evaluate() if held_out is not None else {}
     best = trainer.state.best_global_step if recipe.run.keep_best and held_out is not None else None
+    # accelerate has put autocast around it; the judge will run without
+    model = trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
     known = {name.removeprefix("eval_"): value for name, value in metrics.items() if name.startswith("eval_")}
-    return Fit(trainer.model, trainer.state.global_step, seconds, best, journal.expired, known)
+    return Fit(model, trainer.state.global_step, seconds, best, journal.expired, known)
 
 
 def _trainer(
@@ -113,7 +120,7 @@ def _trainer(
     collate = train
     if isinstance(train, TextCollator) and isinstance(held_out, TextCollator):
         # TRL has one collator for both: held-out rows follow on the others
-        collate = TextCollator([*train.rows, *held_out.rows], row_tokens=train.row_tokens, pad=train.pad)
+        collate = train.of([*train.rows, *held_out.rows])
     make = cast("Callable[..., _Trainer]", TextTrainer if isinstance(train, TextCollator) else AnswerTrainer)
     trainer = make(
         model=model,

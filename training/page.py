@@ -135,9 +135,9 @@ def _table(title: str, rows: Sequence[tuple[str, object]]) -> _Table:
     known = [(name, as_object(value) or {}) for name, value in rows]
     known = [(name, value) for name, value in known if value]
     columns = list(dict.fromkeys(column for _, value in known for column in value))
-    return _Table(title, columns, [_Row(name, [_cell(value.get(c)) for c in columns]) for name, value in known])
+    return _Table(title, columns, [_Row(name, [_cell(c, value.get(c)) for c in columns]) for name, value in known])
 
 
-def _cell(value: object) -> str:
+def _cell(column: str, value: object) -> str:
     number = as_number(value)
-    return "" if number is None else f"{number:.0f}" if number.is_integer() and number > 1 else f"{number:.3f}"
+    return "" if number is None else f"{number:.0f}" if column == "count" else f"{number:.3f}"

@@ -144,8 +144,8 @@ class TextSettings(_Part):
     """Objective `text`: the next token of completions."""
 
     packing: bool = True
-    """Several rows in one sequence of `max_tokens`, each seeing itself only; needs a GPU's flash attention to be
-    kept apart, and is left out without it."""
+    """Several rows in one of `max_tokens`, each seeing itself only. Left out, with a note, where the model's
+    attention takes no mask of one's own."""
     assistant_only: bool = True
     """Rows of messages: train on the assistant's turns only, where the chat template tells them apart."""
 

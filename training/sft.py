@@ -16,7 +16,7 @@ from rubricate.judges.calibrated import Labelled
 from rubricate.judges.view import prompt_text
 from rubricate.narrow import as_array
 from rubricate.training.answer_trainer import SheetCollator
-from rubricate.training.base_models import TINY, Base, check_sharing, load_base, make_tiny, quiet
+from rubricate.training.base_models import TINY, Base, can_share, check_sharing, load_base, make_tiny, quiet
 from rubricate.training.finishing import finish_judge, make_judge, save_model
 from rubricate.training.fitting import Fit, fit
 from rubricate.training.journal import METRICS, read_metrics
@@ -193,7 +193,11 @@ def _train_texts(recipe: Recipe, folder: RunFolder, say: Say, generate: Generato
         make_tiny(place, _texts(recipe.data), seed=recipe.run.seed)
     base = load_base(recipe.model, tiny=place)
     rows = read_texts(recipe.data, base.tokenizer, assistant_only=recipe.text.assistant_only)
+    shares = can_share(base, max(rows.train, key=lambda row: len(row.ids)).ids)
+    room = recipe.data.max_tokens if recipe.text.packing and shares else 0
     report: dict[str, object] = {"truncated": rows.truncated, "dropped": rows.dropped}
+    if recipe.text.packing and not shares:
+        report["notes"] = ["rows are not packed: the model's attention takes no mask of one's own"]
     report |= {
         use: _lengths_of_rows(some) for use, some in (("train", rows.train), ("held_out", rows.held_out)) if some
     }
@@ -201,9 +205,8 @@ def _train_texts(recipe: Recipe, folder: RunFolder, say: Say, generate: Generato
     report["fingerprint"] = _fingerprint([part.tobytes() for row in both for part in (row.ids, row.labels)])
     folder.describe(report, threads=torch.get_num_threads(), device=str(base.model.device))
     _say_data(report, say)
-    room = recipe.data.max_tokens if recipe.text.packing else 0
-    held_out = TextCollator(rows.held_out, row_tokens=room) if rows.held_out else None
-    train = TextCollator(rows.train, row_tokens=room)
+    train = TextCollator(rows.train, row_tokens=room, plain=not shares)
+    held_out = train.of(rows.held_out) if rows.held_out else None
     fitted = fit(recipe, base, train, held_out, folder.path, resume=folder.resume, say=say)
     saved = save_model(recipe, base, fitted.model, folder.path)
     return _finish(recipe, folder, _result(fitted, folder.path) | {"saved": saved}, None)

@@ -21,20 +21,27 @@ class TextCollator:
         rows: all of them; a batch names them by number.
         row_tokens: pack rows up to so many tokens; 0 gives each a row of its own, padded.
         pad: token of the padding.
+        plain: leave the mask to the model, which it needs where its layers have windows of their own; goes with
+            `row_tokens` 0.
     """
 
-    def __init__(self, rows: Sequence[TextRow], *, row_tokens: int, pad: int = 0) -> None:
+    def __init__(self, rows: Sequence[TextRow], *, row_tokens: int, pad: int = 0, plain: bool = False) -> None:
         self.rows = rows
+        self.plain = plain
         self.row_tokens = row_tokens
         self.pad = pad
 
     def __len__(self) -> int:
         return len(self.rows)
 
+    def of(self, rows: Sequence[TextRow]) -> TextCollator:
+        """One of other rows, otherwise the same."""
+        return TextCollator(rows, row_tokens=self.row_tokens, pad=self.pad, plain=self.plain)
+
     def __call__(self, examples: Sequence[Mapping[str, int]]) -> dict[str, Tensor]:
         """The batch of a data loader's examples, each `{"sheet": number}`.
 
-        int64 [rows, length], and a mask bool [rows, 1, length, length].
+        int64 [rows, length], and a mask bool [rows, 1, length, length] (plain: int64 [rows, length]).
         """
         chosen = [self.rows[example["sheet"]] for example in examples]
         packed = pack([len(row.ids) for row in chosen], self.row_tokens)
@@ -53,6 +60,9 @@ class TextCollator:
                 positions[place, begin:end] = torch.arange(end - begin)
                 mask[place, 0, begin:end, begin:end] = torch.ones(end - begin, end - begin, dtype=torch.bool).tril()
                 begin = end
+        if self.plain:
+            seen = torch.tensor([[len(chosen[row[0]].ids)] for row in packed])
+            return {"input_ids": ids, "labels": labels, "attention_mask": (torch.arange(length) < seen).long()}
         return {"input_ids": ids, "labels": labels, "position_ids": positions, "attention_mask": mask}
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from tests.local.conftest import save_model
 from tests.training.conftest import WriteRows, labelled_rows
 
 from rubricate.bridge import run_sync
@@ -179,3 +180,17 @@ def test_texts(tmp_path: Path, write_rows: WriteRows) -> None:
     before, after = (float(str(part["loss"])) for part in found)
     assert after < 0.5 * before
     assert trained.judge is None and (tmp_path / "run" / "model" / "model.safetensors").exists()
+
+
+def test_a_model_with_windows_trains_on_texts_but_not_on_trees(
+    tmp_path: Path, labels: Path, write_rows: WriteRows
+) -> None:
+    model = save_model(tmp_path / "sliding", "sliding")
+    with pytest.raises(ConfigError, match="cannot share a row"):
+        train_sft(recipe(labels, f"model.name={model}"), tmp_path / "judge")
+    path = write_rows([{"prompt": f"Count to {n}: ", "completion": "one two three"} for n in range(12)])
+    said: list[str] = []
+    values: Mapping[str, object] = {"objective": "text", "model.name": str(model), "run.max_steps": 4}
+    trained = train_sft(recipe(path, **values), tmp_path / "run", say=said.append)
+    assert trained.result["steps"] == 4
+    assert any("not packed" in line for line in said)
