@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,10 +16,13 @@ from rubricate.rubrics import BinaryScale, Rubric
 from rubricate.rubrics.formats import rubric_from_row
 from rubricate.training.recipe import DataSettings
 
-__all__ = ["CHECKS", "Generator", "LabelledSplits", "read_labelled", "split_labelled"]
+__all__ = ["CHECKS", "COUNTED", "Generator", "LabelledSplits", "read_labelled", "split_labelled"]
 
 CHECKS = "checks"
 """The source that is generated."""
+
+COUNTED = "counted"
+"""All kinds of checks that code decides by counting."""
 
 Generator = Callable[[int, int, str, int], Sequence[Labelled]]
 """Makes checks: number of responses, seed, split (`train`, `held_out` or `unseen_kinds`), checks of a response."""
@@ -123,7 +127,7 @@ def split_labelled(data: DataSettings, generate: Generator | None = None) -> Lab
     Raises what `read_labelled` does, and ConfigError where nothing is left to train or evaluate on.
     """
     splits = LabelledSplits()
-    make = generate or _make
+    make = generate or functools.partial(_make, data.without_kinds)
     for source in data.train:
         if source == CHECKS:
             splits.train += _generated(data, make, "train")
@@ -178,8 +182,9 @@ def _generated(data: DataSettings, generate: Generator, use: str) -> list[Labell
     return list(generate(count, 10 * data.seed + number, split, data.checks_per_response))
 
 
-def _make(count: int, seed: int, split: str, checks: int) -> Sequence[Labelled]:
-    from rubricate.training.checks import make_sheets
+def _make(without: Sequence[str], count: int, seed: int, split: str, checks: int) -> Sequence[Labelled]:
+    from rubricate.training.checks import COUNTED_KINDS, make_sheets
 
+    named = {kind for name in without for kind in (COUNTED_KINDS if name == COUNTED else (name,))}
     make = cast("Callable[..., Sequence[Labelled]]", make_sheets)  # it checks the split's name itself
-    return make(count, seed=seed, split=split, checks_per_response=checks)
+    return make(count, seed=seed, split=split, checks_per_response=checks, without=named)

@@ -52,6 +52,8 @@ class DataSettings(_Part):
     """Responses to generate where `checks` are evaluated on, and as many to calibrate."""
     checks_per_response: int = Field(default=10, ge=1)
     """Generated checks of a response."""
+    without_kinds: tuple[str, ...] = ()
+    """Kinds of generated checks to leave out everywhere; `counted` is all that code decides by counting."""
     seed: int = 0
     """Of generated checks and of what is held out."""
     max_tokens: int = Field(default=1024, ge=8)

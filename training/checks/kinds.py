@@ -14,7 +14,22 @@ from rubricate.training.checks.known import Known
 from rubricate.training.checks.offers import Offer
 from rubricate.training.checks.probes import NAMES, PROBES
 
-__all__ = ["UNSEEN_KINDS", "offers"]
+__all__ = ["COUNTED_KINDS", "UNSEEN_KINDS", "offers"]
+
+COUNTED_KINDS = frozenset(
+    {
+        "follows_length",
+        "list_length",
+        "paragraphs_exact",
+        "sentences_max",
+        "sentences_min",
+        "word_count",
+        "words_max",
+        "words_min",
+        "words_range",
+    }
+)
+"""Kinds that are decided by counting, which verifiers do without error and small models badly."""
 
 UNSEEN_KINDS = frozenset(
     {

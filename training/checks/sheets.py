@@ -153,6 +153,7 @@ def make_sheets(
     split: Split = "train",
     checks_per_response: int = 10,
     kinds: Collection[str] | None = None,
+    without: Collection[str] = (),
     masked: Mask | None = None,
     banks: Banks | None = None,
 ) -> list[Labelled]:
@@ -168,6 +169,7 @@ def make_sheets(
             only kinds of criteria that the other two never ask about (`UNSEEN_KINDS`).
         checks_per_response: criteria of each response.
         kinds: ask about these kinds only.
+        without: ask about all kinds but these, such as `COUNTED_KINDS`.
         masked: a control in which the text of each criterion, or of each response, is `HIDDEN`: nothing better
             than chance can be had from it.
         banks: texts; None takes those of the package.
@@ -176,7 +178,7 @@ def make_sheets(
     unknown split or kind.
     """
     whole = banks or load_banks()
-    allowed = allowed_kinds(whole, split, kinds)
+    allowed = allowed_kinds(whole, split, kinds) - allowed_kinds(whole, split, without)
     part = whole.part(held_out=split != "train")
     rng = random.Random(f"{split} {seed}")
     settings = Settings(boost=allowed if len(allowed) < 20 else frozenset())

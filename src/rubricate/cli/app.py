@@ -13,6 +13,7 @@ from rubricate.cli.convert_command import convert
 from rubricate.cli.doctor_command import doctor
 from rubricate.cli.lint_command import lint
 from rubricate.cli.reporting import reported
+from rubricate.cli.train_command import train_app
 from rubricate.cli.verifiers_command import verifiers
 
 __all__ = ["app"]
@@ -148,3 +149,4 @@ def demo(
 for _command in (convert, lint, verifiers, doctor, demo):
     app.command()(_command)
 app.add_typer(cache_app, name="cache")
+app.add_typer(train_app, name="train")
