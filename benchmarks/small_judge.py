@@ -36,7 +36,7 @@ from rubricate.judges import LogprobJudge
 from rubricate.judges.base import CriteriaJudge
 from rubricate.judges.bundle import load_judge
 from rubricate.judges.calibrated import Labelled
-from rubricate.judges.calibration import quality
+from rubricate.judges.calibration import auc, quality
 from rubricate.narrow import as_object
 from rubricate.training.checks import Pair as MadePair
 from rubricate.training.checks import make_pairs, make_sheets, masked_sheets
@@ -109,7 +109,7 @@ def macro_auc(items: Sequence[Labelled], found: Sequence[tuple[int, Verdict, boo
         if verdict.score is not None:
             by_text[item.criterion.text].append((verdict.score, met))
     areas = [
-        agree.auc(np.array([s for s, _ in rows]), np.array([m for _, m in rows]))
+        auc(np.array([s for s, _ in rows]), np.array([m for _, m in rows]))
         for rows in by_text.values()
         if min(sum(m for _, m in rows), sum(not m for _, m in rows)) >= 5
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -17,7 +18,7 @@ from rubricate.judges.base import CriteriaJudge
 from rubricate.narrow import as_array, as_number, as_object
 from rubricate.types import fingerprint
 
-__all__ = ["METHODS", "Calibration", "Quality", "fit_calibration", "quality"]
+__all__ = ["METHODS", "Calibration", "Quality", "auc", "fit_calibration", "quality"]
 
 METHODS = ("platt", "isotonic")
 FORMAT = 1
@@ -136,6 +137,22 @@ def quality(probabilities: Sequence[float], labels: Sequence[bool], *, bins: int
     """
     p, y = _checked(probabilities, labels)
     return _quality_of(p, y, bins)
+
+
+def auc(scores: Floats, labels: NDArray[np.bool_]) -> float:
+    """Area under the ROC curve, as the Mann-Whitney statistic with ties counted half; NaN for one class only.
+
+    No calibration changes it: it is what a judge knows, whatever its threshold.
+    """
+    positive = int(labels.sum())
+    negative = int(labels.size - positive)
+    if positive == 0 or negative == 0:
+        return math.nan
+    _, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    ends = np.cumsum(counts)
+    ranks = (ends - (counts - 1) / 2.0)[inverse]
+    above = float(ranks[labels].sum()) - positive * (positive + 1) / 2.0
+    return above / (positive * negative)
 
 
 def fit_calibration(

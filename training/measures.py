@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rubricate.judges.calibration import quality
+from rubricate.judges.calibration import auc, quality
 
-__all__ = ["Scores", "area", "measure"]
+__all__ = ["Scores", "measure"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +30,6 @@ class Scores:
     loss: float
 
 
-def area(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> float:
-    """Area under the ROC curve, ties counted half; NaN where all labels are alike."""
-    high, low = scores[labels], np.sort(scores[~labels])
-    if not len(high) or not len(low):
-        return math.nan
-    below = np.searchsorted(low, high, side="left") + np.searchsorted(low, high, side="right")
-    return float(below.sum()) / (2.0 * len(high) * len(low))
-
-
 def measure(scores: Scores) -> dict[str, float]:
     """`loss`, `auc`, `accuracy` (at 0.5), `ece` (10 bins of equal mass), `outside` (mean) and `count`.
 
@@ -47,7 +38,7 @@ def measure(scores: Scores) -> dict[str, float]:
     said = scores.probabilities >= 0.5
     found = {
         "loss": scores.loss,
-        "auc": area(scores.probabilities, scores.labels),
+        "auc": auc(scores.probabilities, scores.labels),
         "accuracy": float((said == scores.labels).mean()),
         "ece": quality(scores.probabilities.tolist(), scores.labels.tolist()).ece,
         "outside": float(scores.outside.mean()),

@@ -14,12 +14,12 @@ from rubricate.cli.agreement import (
     Interval,
     Labelled,
     agreement,
-    auc,
     balanced_accuracy,
     in_words,
     rank_agreement,
     wilson,
 )
+from rubricate.judges.calibration import auc
 
 
 def test_wilson_matches_published_values() -> None:

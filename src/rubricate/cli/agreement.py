@@ -9,12 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rubricate.judges.calibration import auc
+
 __all__ = [
     "Agreement",
     "Interval",
     "Labelled",
     "agreement",
-    "auc",
     "balanced_accuracy",
     "in_words",
     "rank_agreement",
@@ -84,19 +85,6 @@ def wilson(hits: int, total: int) -> Interval:
     middle = (share + Z**2 / (2 * total)) / scale
     half = Z * math.sqrt(share * (1 - share) / total + Z**2 / (4 * total**2)) / scale
     return Interval(share, max(0.0, middle - half), min(1.0, middle + half))
-
-
-def auc(scores: NDArray[np.float64], gold: NDArray[np.bool_]) -> float:
-    """Area under the ROC curve, as the Mann-Whitney statistic with ties counted half; NaN for one class only."""
-    positive = int(gold.sum())
-    negative = int(gold.size - positive)
-    if positive == 0 or negative == 0:
-        return math.nan
-    _, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    ends = np.cumsum(counts)
-    ranks = (ends - (counts - 1) / 2.0)[inverse]
-    above = float(ranks[gold].sum()) - positive * (positive + 1) / 2.0
-    return above / (positive * negative)
 
 
 def balanced_accuracy(scores: NDArray[np.float64], gold: NDArray[np.bool_]) -> float:
