@@ -12,6 +12,7 @@ from rubricate.data.records import Rollout
 from rubricate.errors import AnswerError, ChatError, ConfigError, ParseError, RubricateError
 from rubricate.judges.arrow_reply import Flag, read_flags
 from rubricate.judges.base import ModelJudge, Shown, failure, failure_of, sound_tokens
+from rubricate.judges.mass import shortfall
 from rubricate.judges.parsing.agreed import agreed
 from rubricate.prompts import Prompt, load_prompt
 from rubricate.rubrics import BinaryScale, Criterion
@@ -240,11 +241,13 @@ class ArrowJudge(ModelJudge):
             if self.text_verdicts:
                 return float(flag.value), None
             return failure(FailureKind.NO_LOGPROBS, f"{self.model.name} returned no log-probabilities")
-        share, outside = flag.mass.p_true, flag.mass.outside
-        if share is None or outside > self.max_outside:
-            said = f"{outside:.1%} of the probability lies outside true and false (limit {self.max_outside:.0%})"
-            return failure(FailureKind.LOW_MASS, f"{said} at {key!r}")
-        return share, min(max((1.0 + flag.mass.signed) / 2.0, 0.0), 1.0)
+        mass, share = flag.mass, flag.mass.p_true
+        shares = {"true": mass.true, "false": mass.false}
+        unknown = dict.fromkeys(shares, mass.unknown)
+        short = shortfall(shares, unknown, self.max_outside, "true and false")
+        if short or share is None:
+            return failure(FailureKind.LOW_MASS, f"{short}, at {key!r}")
+        return share, min(max((1.0 + mass.signed) / 2.0, 0.0), 1.0)
 
     def _failed(self, criterion: Criterion, why: Failure | None) -> Verdict:
         only = failure(FailureKind.REQUEST, "only binary criteria can be judged by true and false")

@@ -34,10 +34,12 @@ class FlagMass:
 
     Attributes:
         true, false: summed over all spellings, each in [0, 1].
+        unknown: what may lie on one of them without being told, in [0, 1]; see `LabelMass`.
     """
 
     true: float
     false: float
+    unknown: float = 0.0
 
     @property
     def outside(self) -> float:
@@ -208,5 +210,5 @@ def _blank_tokens(tokens: Sequence[TokenLogprob]) -> int:
 
 
 def _summed(mass: LabelMass) -> FlagMass:
-    true = sum(mass.shares[word] for word in _TRUE)
-    return FlagMass(min(true, 1.0), min(sum(mass.shares[word] for word in _FALSE), 1.0))
+    both = mass.merged(dict.fromkeys(_TRUE, "true") | dict.fromkeys(_FALSE, "false"))
+    return FlagMass(min(both.shares["true"], 1.0), min(both.shares["false"], 1.0), max(both.unknown.values()))

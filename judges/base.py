@@ -15,7 +15,8 @@ from rubricate.errors import (
 )
 from rubricate.failures import failure, failure_of
 from rubricate.judges.fence import fence, make_nonce
-from rubricate.judges.mass import is_sound
+from rubricate.judges.mass import fault_of
+from rubricate.judges.spelling import spells
 from rubricate.judges.view import View, get_view, name_of, prompt_text
 from rubricate.prompts import Prompt
 from rubricate.rubrics import Criterion, Rubric
@@ -27,21 +28,32 @@ log = logging.getLogger(__name__)
 
 
 def answer_tokens(answer: Completion, model: str) -> tuple[TokenLogprob, ...] | Failure:
-    """The tokens of an answer with their log-probabilities, at least one; or why they must not be read."""
+    """The tokens of an answer with their log-probabilities, at least one; or why they must not be read.
+
+    They must spell the answer. Why generation ended does not matter, refusals and filters apart: a probability was
+    settled before.
+    """
     if answer.refusal:
         return failure(FailureKind.REFUSAL, f"the model refused: {answer.refusal[:200]}")
     if answer.finish is Finish.CONTENT_FILTER:
         return failure(FailureKind.CONTENT_FILTER, "the server's content filter withheld the answer")
-    return sound_tokens(answer.logprobs or (), model)
+    tokens = sound_tokens(answer.logprobs or (), model)
+    if isinstance(tokens, Failure) or spells(tokens, answer.text):
+        return tokens
+    begun = "".join(token.token for token in tokens[:8])
+    return failure(
+        FailureKind.NO_LOGPROBS,
+        f"the tokens that {model} returned do not spell its answer: {begun[:40]!r} for {answer.text[:40]!r}; "
+        "a model that reasons first must be told not to",
+    )
 
 
 def sound_tokens(tokens: tuple[TokenLogprob, ...], model: str) -> tuple[TokenLogprob, ...] | Failure:
     """The tokens, at least one, when all their log-probabilities can be some; or why they must not be read."""
     if not tokens:
         return failure(FailureKind.NO_LOGPROBS, f"{model} returned no log-probabilities")
-    if all(is_sound(token) for token in tokens):
-        return tokens
-    return failure(FailureKind.NO_LOGPROBS, f"{model} returned log-probabilities that are none (NaN, or above 0)")
+    fault = next((fault for token in tokens if (fault := fault_of(token))), "")
+    return failure(FailureKind.NO_LOGPROBS, f"{model} returned log-probabilities that {fault}") if fault else tokens
 
 
 class CriteriaJudge(abc.ABC):

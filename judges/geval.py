@@ -12,7 +12,8 @@ from rubricate.data.records import Rollout
 from rubricate.errors import ChatError, ConfigError, RubricateError
 from rubricate.judges.base import ModelJudge, Shown, answer_tokens, failure, failure_of
 from rubricate.judges.holistic import OVERALL, refuse_vetoes, shown_criterion
-from rubricate.judges.mass import label_mass, plain_tokens, spread_of
+from rubricate.judges.mass import label_mass, plain_tokens, shortfall, spread_of
+from rubricate.judges.spelling import says_alone
 from rubricate.prompts import Prompt, load_prompt
 from rubricate.rubrics import Criterion, NumericScale, OrdinalScale, Rubric
 from rubricate.types import Failure, FailureKind, Judgement, Usage, Verdict
@@ -21,7 +22,7 @@ __all__ = ["ExpectationJudge", "HolisticExpectationJudge"]
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRST"
 _MOST = len(_LETTERS)  # servers list 20 alternatives as a rule
-_YES_NO = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+_YES_NO = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +76,7 @@ def _scale_of(criterion: Criterion) -> _Scale | Failure:
     return _refused("no levels")
 
 
-# A number with what would make another of it: the 4 of "4.5" and of "2/10" is no level, that of "4." is.
-_NUMBER = re.compile(r"\s*(\d+(?:[.,]\d+|/\d*)?)")
+_NUMBER = re.compile(r"[\W_]*\d")
 
 
 def _whole_numbers(low: float, high: float) -> range | None:
@@ -98,7 +98,10 @@ class ExpectationJudge(ModelJudge):
     that it held possible (ours), by which `Cascade` knows how sure it was. One short call a criterion, on one
     prefix, without reasons. A level's probability is that of its label at the answer's position, in all spellings;
     a label of several tokens ("10") is followed along the generated ones, see `label_mass`. What lies on no label
-    is left out of the mean; above `max_outside` the verdict failed (`low_mass`).
+    is left out of the mean; above `max_outside` the verdict failed (`low_mass`), and so it did where more than 5%
+    of the probability (`MAX_UNKNOWN`) may lie on a level of which the server tells nothing: one that is not among
+    the alternatives, or whose first digit alone is. An answer that says more than its level, such as "7 or 3",
+    "7 out of 20" or "7.5", failed too (`says_alone`).
 
     It takes ordinal scales and whole-number ranges from 0 upwards, of 20 levels at most. Other criteria are failed
     verdicts: `Router` sends them elsewhere. A criterion's condition is a yes/no question of its own on the same
@@ -188,16 +191,26 @@ class ExpectationJudge(ModelJudge):
         tokens = answer_tokens(answer, self.model.name)
         if isinstance(tokens, Failure):
             return tokens
-        number = _NUMBER.match(answer.text)
-        if number and all(label.isdecimal() for label in values) and number[1] not in values:
-            return failure(FailureKind.LOW_MASS, f"the model says {answer.text[:40]!r}, which is no level")
-        tokens = plain_tokens(tokens, answer.text)
-        mass = label_mass(tokens, values, ended=answer.finish is Finish.STOP)
+        mass = label_mass(plain_tokens(tokens, answer.text), values, ended=answer.finish is Finish.STOP)
+        if not _says_level(answer.text, mass.said, values):
+            return failure(FailureKind.LOW_MASS, f"the model says {answer.text[:40]!r}, which is no level alone")
+        names = {value: label for label, value in values.items()}
+        levels = mass.merged({label: names[value] for label, value in values.items()})
+        short = shortfall(levels.shares, levels.unknown, self.max_outside, "the scale")
         expected = mass.expected(values)
-        if expected is None or mass.outside > self.max_outside:
-            said = f"{mass.outside:.1%} of the probability lies outside the scale (limit {self.max_outside:.0%})"
-            return failure(FailureKind.LOW_MASS, f"{said}; the model would say {answer.text[:40]!r}")
+        if short or expected is None:
+            return failure(FailureKind.LOW_MASS, f"{short}; the model would say {answer.text[:40]!r}")
         return _Expected(expected, spread_of([mass.shares[label] for label in values], list(values.values())))
+
+
+def _says_level(text: str, said: str | None, values: Mapping[str, float]) -> bool:
+    """Whether an answer says one level, or none in such a way that the probabilities beside it may be read.
+
+    A number that is no level speaks against those beside it; another word is one more token outside the scale.
+    """
+    if said is not None:
+        return says_alone(text, said, [label for label in values if values[label] != values[said]])
+    return not (all(label.isdecimal() for label in values) and _NUMBER.match(text))
 
 
 def _item(criterion: Criterion, scale: _Scale) -> dict[str, object]:

@@ -11,7 +11,8 @@ from rubricate.data.records import Rollout
 from rubricate.errors import ChatError, ConfigError, RubricateError
 from rubricate.judges.base import ModelJudge, Shown, answer_tokens, failure, failure_of
 from rubricate.judges.fewshot import Example, Examples, Prefix, Shots, yes_or_no
-from rubricate.judges.mass import share_of
+from rubricate.judges.mass import alternatives, share_of, shortfall, unlisted_share
+from rubricate.judges.spelling import WRAPPING, says_alone
 from rubricate.prompts import Prompt, load_prompt
 from rubricate.rubrics import BinaryScale, Criterion
 from rubricate.types import Failure, FailureKind, Judgement, Usage, Verdict
@@ -20,7 +21,7 @@ __all__ = ["AnswerMass", "LogprobJudge", "answer_mass"]
 
 YES = ("yes", "true")
 NO = ("no", "false")
-_WRAPPING = " \t\r\n\"'`*_.,:;!()[]{}<>▁ĠĊ"
+_WRAPPING = WRAPPING + "▁ĠĊ"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +30,13 @@ class AnswerMass:
 
     Attributes:
         yes, no: summed over all spellings of the words for yes and for no, each in [0, 1].
-        outside: what is left, in [0, 1], tokens that the server did not list included.
+        unlisted: the share of tokens that the server did not list, in [0, 1].
+        outside: what is on neither word, in [0, 1], `unlisted` included.
     """
 
     yes: float
     no: float
+    unlisted: float = 0.0
 
     @property
     def outside(self) -> float:
@@ -56,16 +59,18 @@ def answer_mass(token: TokenLogprob, *, yes: Sequence[str] = YES, no: Sequence[s
     Some published judges look for one literal token and score 0 in silence where a tokenizer spells it otherwise
     (RUBRIC-ARROW, 2605.29156); summing all spellings and reporting the rest avoids that.
     """
-    # Different tokens may read alike, so they are summed one by one.
-    listed = any(text == token.token for text, _ in token.top)
     met = unmet = 0.0
-    for text, logprob in token.top if listed else (*token.top, (token.token, token.logprob)):
-        word = text.strip(_WRAPPING).casefold()
+    for text, logprob in alternatives(token):
+        word = _word(text)
         if word in yes:
             met += share_of(logprob)
         elif word in no:
             unmet += share_of(logprob)
-    return AnswerMass(min(met, 1.0), min(unmet, 1.0))
+    return AnswerMass(min(met, 1.0), min(unmet, 1.0), unlisted_share(token))
+
+
+def _word(text: str) -> str:
+    return text.strip(_WRAPPING).casefold()
 
 
 def _checked(words: Sequence[str], name: str) -> tuple[str, ...]:
@@ -90,8 +95,11 @@ class LogprobJudge(ModelJudge):
     Args:
         shown: what the judge sees and how; see `Shown`.
         max_outside: largest share of probability outside yes and no, in [0, 1]; above it the verdict failed
-            with kind `low_mass`.
-        top_logprobs: alternatives to ask for; servers allow 20 as a rule.
+            with kind `low_mass`, at it not. The end of the answer counts as outside like any other token, so that
+            an empty answer is a verdict where enough of the probability is on yes and no.
+        top_logprobs: alternatives to ask for; servers allow 20 as a rule. Where yes or no is not among them, and
+            more than 5% of the probability is on tokens that are not either (`MAX_UNKNOWN`), the verdict failed
+            with `low_mass`: with 1 alternative, nearly always.
         prefill: text that the answer begins with, where the back end can continue an answer. It draws a small
             model's probability onto the answers (measured with SmolLM2-135M: 16% outside instead of 60%).
         examples: right verdicts to show it beforehand, on binary criteria without a condition.
@@ -205,13 +213,12 @@ class LogprobJudge(ModelJudge):
         if isinstance(tokens, Failure):
             return tokens
         mass = answer_mass(tokens[0], yes=self.yes, no=self.no)
+        said, shares = tokens[0].token, {self.yes[0]: mass.yes, self.no[0]: mass.no}
+        short = shortfall(shares, dict.fromkeys(shares, mass.unlisted), self.max_outside, " and ".join(shares))
         probability = mass.p_yes
-        if probability is None or mass.outside > self.max_outside:
-            said = tokens[0].token
-            return failure(
-                FailureKind.LOW_MASS,
-                f"{mass.outside:.1%} of the probability lies outside {self.yes[0]} and {self.no[0]} "
-                f"(limit {self.max_outside:.0%}); "
-                f"the model would say {said!r}",
-            )
+        if short or probability is None:
+            return failure(FailureKind.LOW_MASS, f"{short}; the model would say {said!r}")
+        answers = (self.no, self.yes) if (word := _word(said)) in self.yes else (self.yes, self.no)
+        if word in answers[1] and not says_alone(answer.text, word, answers[0]):
+            return failure(FailureKind.LOW_MASS, f"the model says {answer.text[:40]!r}, which is not {word} alone")
         return probability

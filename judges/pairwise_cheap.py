@@ -11,7 +11,8 @@ from rubricate.comparisons import Comparison, Order, Preferred, Vote
 from rubricate.data.records import Rollout
 from rubricate.errors import ChatError, ConfigError, RubricateError
 from rubricate.judges.base import Shown, answer_tokens, failure, failure_of
-from rubricate.judges.mass import share_of
+from rubricate.judges.logprob import answer_mass
+from rubricate.judges.mass import shortfall
 from rubricate.judges.pairwise import PairJudge
 from rubricate.judges.pairwise_base import GroupModelJudge, SharedMaterial
 from rubricate.judges.spct_critic import weighted_share
@@ -23,28 +24,20 @@ from rubricate.types import Failure, FailureKind, Judge, Usage, fingerprint
 __all__ = ["LogprobPairJudge", "PointwisePairJudge", "letter_probability"]
 
 Settling = Literal["mean", "consistent-or-tie"]
-_WRAPPING = " \t\r\n\"'`*_.,:;!()[]{}<>▁ĠĊ"
 
 
 def letter_probability(token: TokenLogprob, max_outside: float = 0.5) -> float | Failure:
     """P(A) / (P(A) + P(B)) at one token position, over all spellings (RLCF's alternative to samples, 2507.18624).
 
-    A Failure with kind `low_mass` where more than `max_outside` of the probability, in [0, 1], is on neither.
+    A Failure with kind `low_mass` where more than `max_outside` of the probability, in [0, 1], is on neither, or
+    where a letter is not listed while more than `MAX_UNKNOWN` is not either.
     """
-    listed = any(text == token.token for text, _ in token.top)
-    mass = {"a": 0.0, "b": 0.0}
-    for text, logprob in token.top if listed else (*token.top, (token.token, token.logprob)):
-        letter = text.strip(_WRAPPING).casefold()
-        if letter in mass:
-            mass[letter] += share_of(logprob)
-    total = sum(mass.values())
-    if total <= 0.0 or 1.0 - total > max_outside:
-        return failure(
-            FailureKind.LOW_MASS,
-            f"{max(0.0, 1.0 - total):.1%} of the probability lies outside A and B (limit {max_outside:.0%}); "
-            f"the model would say {token.token!r}",
-        )
-    return mass["a"] / total
+    mass = answer_mass(token, yes=("a",), no=("b",))
+    unknown = dict.fromkeys("AB", mass.unlisted)
+    short = shortfall({"A": mass.yes, "B": mass.no}, unknown, max_outside, "A and B")
+    if short or mass.p_yes is None:
+        return failure(FailureKind.LOW_MASS, f"{short}; the model would say {token.token!r}")
+    return mass.p_yes
 
 
 class LogprobPairJudge(GroupModelJudge, PairJudge):

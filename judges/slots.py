@@ -12,15 +12,14 @@ from rubricate.chat.base import ChatModel, ChatRequest, Completion, TokenLogprob
 from rubricate.data.records import Rollout
 from rubricate.errors import ChatError, ConfigError, RubricateError
 from rubricate.judges.base import ModelJudge, Shown, failure, failure_of, sound_tokens
-from rubricate.judges.mass import label_mass, plain_tokens
+from rubricate.judges.mass import label_mass, plain_tokens, shortfall
 from rubricate.prompts import Prompt, load_prompt
 from rubricate.rubrics import BinaryScale, Criterion
 from rubricate.types import Failure, FailureKind, Judgement, Usage, Verdict
 
 __all__ = ["SlotsJudge", "slots_in"]
 
-_YES = ("yes", "true")
-_NO = ("no", "false")
+_ANSWERS: Mapping[str, str] = {"yes": "yes", "true": "yes", "no": "no", "false": "no"}
 _SPACE = re.compile(r"\s+")
 
 
@@ -78,7 +77,7 @@ class SlotsJudge(ModelJudge):
         super().__init__(model, prompt or load_prompt("slots_judge"), **shown)
         if questions_per_call < 1:
             raise ConfigError(f"questions_per_call is {questions_per_call}", hint="use 1 or more")
-        if not filler.strip() or filler.strip().casefold() in (*_YES, *_NO):
+        if not filler.strip() or filler.strip().casefold() in _ANSWERS:
             raise ConfigError(f"the filler {filler!r} is no neutral sign", hint="use -")
         self.questions_per_call = questions_per_call
         self.filler = filler
@@ -145,12 +144,10 @@ class SlotsJudge(ModelJudge):
         sound = sound_tokens((token,), self.model.name)
         if isinstance(sound, Failure):
             return sound
-        mass = label_mass(sound, (*_YES, *_NO))
-        yes, no = (sum(mass.shares[word] for word in words) for words in (_YES, _NO))
-        if mass.outside > self.max_outside or yes + no <= 0.0:
-            said = f"{mass.outside:.1%} of the probability lies outside yes and no (limit {self.max_outside:.0%})"
-            return failure(FailureKind.LOW_MASS, said)
-        return yes / (yes + no)
+        mass = label_mass(sound, _ANSWERS).merged(_ANSWERS)
+        if short := shortfall(mass.shares, mass.unknown, self.max_outside, "yes and no"):
+            return failure(FailureKind.LOW_MASS, short)
+        return mass.shares["yes"] / (mass.shares["yes"] + mass.shares["no"])
 
     def _verdict(self, criterion: Criterion, read: Mapping[tuple[str, bool], float | Failure]) -> Verdict:
         missing = failure(FailureKind.REQUEST, "only binary criteria can be judged by log-probability")

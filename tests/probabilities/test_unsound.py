@@ -60,10 +60,7 @@ async def compared(model: ChatModel) -> tuple[float | None, Failure | None]:
 async def slots(made: Made, chosen: float, alternative: float) -> tuple[float | None, Failure | None]:
     def prompt(request: ChatRequest) -> Completion:
         tokens = [TokenLogprob(piece, -1.0, ((piece, -1.0),)) for piece in request.text().rpartition("-")[::2]]
-        tokens[1:] = [
-            TokenLogprob("-", chosen, (("-", -9.0), ("no", alternative), ("yes", math.log(0.6)))),
-            tokens[1],
-        ]
+        tokens[1:] = [TokenLogprob("-", -9.0, (("-", -9.0), ("no", alternative), ("yes", chosen))), tokens[1]]
         return Completion("y", prompt_logprobs=tuple(tokens))
 
     return await overall(SlotsJudge(MockModel(prompt)), BINARY)
@@ -90,7 +87,7 @@ async def test_what_is_no_log_probability_fails(name: str, wrong: float) -> None
 
 @pytest.mark.parametrize("name", READERS)
 async def test_a_probability_of_zero_and_rounding_are_read(name: str) -> None:
-    for chosen, alternative in ((math.log(0.8), -math.inf), (1e-6, -9999.0), (math.log(0.8), math.log(0.2))):
+    for chosen, alternative in ((math.log(0.96), -math.inf), (1e-6, -9999.0), (math.log(0.8), math.log(0.2))):
         number, why = await READERS[name](chosen, alternative)
         assert number is not None and 0.0 <= number <= 1.0 and why is None
 
@@ -105,7 +102,7 @@ def test_masses_leave_out_what_is_none(wrong: float) -> None:
 
 @pytest.mark.parametrize("wrong", ["NaN", "Infinity", "2.5"])
 async def test_a_servers_reply_with_one_fails_too(wrong: str) -> None:
-    entry = f'{{"token": "yes", "logprob": -0.1, "top_logprobs": [{{"token": "no", "logprob": {wrong}}}]}}'
+    entry = f'{{"token": "yes", "logprob": -0.01, "top_logprobs": [{{"token": "no", "logprob": {wrong}}}]}}'
     choice = f'{{"message": {{"content": "yes"}}, "finish_reason": "stop", "logprobs": {{"content": [{entry}]}}}}'
     reply = parse_completion(json.loads(f'{{"choices": [{choice}]}}'), "test")
     number, why = await overall(LogprobJudge(MockModel(reply)), BINARY)

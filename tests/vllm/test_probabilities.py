@@ -6,11 +6,12 @@ import pytest
 
 from rubricate.chat import connect
 from rubricate.data.records import Rollout
+from rubricate.judges.arrow import ArrowJudge
 from rubricate.judges.decisions import DecisionsJudge
 from rubricate.judges.geval import ExpectationJudge
 from rubricate.judges.slots import SlotsJudge
 from rubricate.rubrics import Criterion, NumericScale, Rubric
-from rubricate.types import FailureKind
+from rubricate.types import RESPONSE_KINDS, FailureKind
 
 ROLLOUT = Rollout("Nenne drei Vögel.", "Robin, wren and owl. 日本語 🐦 Answer: ?")
 SCALE = NumericScale(low=1, high=5, integer=True)
@@ -36,6 +37,23 @@ async def test_an_expectation_over_a_scale(server_url: str) -> None:
     verdict = judgement.verdicts[-1]
     # this tokenizer puts a blank token before a number
     assert isinstance(verdict.raw, float) and 1.0 < verdict.raw < 5.0
+
+
+async def test_flags_of_a_reply_or_typed_failures(server_url: str) -> None:
+    """Whatever a small model answers: a verdict a criterion, and no number without a probability."""
+    model = connect(server_url)
+    judge = ArrowJudge(model, max_outside=1.0, max_attempts=2, max_tokens=60, tokens_per_criterion=30)
+    judgement = await judge.judge(ROLLOUT, MIXED)
+    await model.aclose()
+    assert [verdict.criterion_id for verdict in judgement.verdicts] == [c.id for c in MIXED.criteria]
+    *flags, scale = judgement.verdicts
+    assert scale.failure is not None and scale.failure.kind is FailureKind.REQUEST
+    for verdict in flags:
+        if verdict.failure is None:
+            assert verdict.score is not None and 0.0 <= verdict.score <= 1.0 and verdict.probability is not None
+        else:
+            assert verdict.score is None and verdict.failure.kind in RESPONSE_KINDS
+    assert 1 <= judgement.usage.calls <= 3
 
 
 async def test_a_model_and_a_server_without_decisions(server_url: str) -> None:
