@@ -42,7 +42,7 @@ async def test_an_expectation_over_a_scale(server_url: str) -> None:
 async def test_flags_of_a_reply_or_typed_failures(server_url: str) -> None:
     """Whatever a small model answers: a verdict a criterion, and no number without a probability."""
     model = connect(server_url)
-    judge = ArrowJudge(model, max_outside=1.0, max_attempts=2, max_tokens=60, tokens_per_criterion=30)
+    judge = ArrowJudge(model, max_outside=1.0, max_attempts=2, max_tokens=40, tokens_per_criterion=20)
     judgement = await judge.judge(ROLLOUT, MIXED)
     await model.aclose()
     assert [verdict.criterion_id for verdict in judgement.verdicts] == [c.id for c in MIXED.criteria]
