@@ -17,6 +17,7 @@ from rubricate.judges.bundle import save_bundle
 from rubricate.judges.calibrated import Calibrated, Labelled, gather_probabilities
 from rubricate.judges.calibration import fit_calibration
 from rubricate.judges.logprob import LogprobJudge
+from rubricate.prompts import load_prompt
 from rubricate.training.answer_trainer import SheetCollator, score_sheets
 from rubricate.training.base_models import TINY, Base, save_adapter
 from rubricate.training.fitting import Fit
@@ -48,7 +49,10 @@ class Finished:
 
 def make_judge(model: ChatModel, answer: AnswerSettings) -> LogprobJudge:
     """The judge that a recipe describes, on a model."""
-    return LogprobJudge(model, prefill=answer.prefill, show_reference=answer.show_reference, view=answer.view)
+    prompt = load_prompt(answer.prompt)
+    return LogprobJudge(
+        model, prompt=prompt, prefill=answer.prefill, show_reference=answer.show_reference, view=answer.view
+    )
 
 
 def save_model(recipe: Recipe, base: Base, model: object, folder: Path) -> str:

@@ -99,7 +99,8 @@ def find_answer_tokens(codec: Codec, request: ChatRequest, *, vocabulary: int) -
     Raises ConfigError for a tokenizer without such tokens.
     """
     before = codec.encode(request)
-    for pair in _SPELLINGS:
+    # after a word an answer begins with a blank, at the beginning of a turn without
+    for pair in _SPELLINGS if request.prefill.rstrip() else (*_SPELLINGS[1::2], *_SPELLINGS[::2]):
         found = [_next(codec, request, before, word) for word in pair]
         yes, no = (None if token is None else _reads(codec, token) for token in found)
         if yes == "yes" and no == "no":

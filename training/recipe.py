@@ -159,8 +159,10 @@ class AnswerSettings(_Part):
     """Responses are packed into rows of about so many tokens; 0 gives each a row of its own."""
     show_reference: bool = True
     """Show the reference answer where there is one."""
+    prompt: str = "logprob_judge"
+    """The judge's prompt: one of the package's, or the path of a template of your own."""
     prefill: str = "Answer:"
-    """Text that the answer begins with."""
+    """Text that the answer begins with; none for a judge that is to run on servers that cannot continue one."""
     view: Literal["final", "trajectory"] = "final"
     """What the judge sees of a response."""
     calibration: Literal["platt", "isotonic", "none"] = "platt"
