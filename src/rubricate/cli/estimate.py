@@ -12,7 +12,7 @@ from rubricate.cli.inputs import Inputs, Unit
 from rubricate.errors import ChatError, ConfigError, RequestError
 from rubricate.judges import CriteriaJudge, HolisticJudge
 
-__all__ = ["Estimate", "estimate"]
+__all__ = ["CHARACTERS", "CountingModel", "Estimate", "estimate"]
 
 CHARACTERS = 4
 """Characters a token, about; fewer in languages such as Japanese."""
@@ -34,14 +34,20 @@ class Estimate:
     line: int | None = None
 
 
-class _Counting(ChatModel):
-    """Counts the requests that it gets and answers none of them; to a judge it is the model it stands in for."""
+class CountingModel(ChatModel):
+    """Counts the requests that it gets and answers none of them; to who asks it is the model it stands in for.
+
+    Attributes:
+        calls, characters: requests, and characters of their prompts.
+        answer_tokens: tokens that their answers may have at most.
+        lacking: requests that a recording has no answer for.
+    """
 
     def __init__(self, like: ChatModel) -> None:
         self.name = like.name
         self.like = like
         self.replay = like if isinstance(like, ReplayModel) else None
-        self.calls = self.characters = self.lacking = 0
+        self.calls = self.characters = self.answer_tokens = self.lacking = 0
 
     @property
     def fingerprint(self) -> str:
@@ -61,6 +67,7 @@ class _Counting(ChatModel):
     def _count(self, request: ChatRequest) -> ChatError:
         self.calls += 1
         self.characters += len(request.text()) + len(request.prefill)
+        self.answer_tokens += request.max_tokens
         self.lacking += self.replay is not None and self.replay.lacks(request)
         return RequestError("nothing is asked in a dry run")  # of a kind that no judge tries again
 
@@ -73,7 +80,7 @@ def estimate(units: Iterable[Unit], make_judge: Callable[[ChatModel], CriteriaJu
         make_judge: gives the run's judge with another model.
         like: the run's model.
     """
-    model = _Counting(like)
+    model = CountingModel(like)
     judge = make_judge(model)
     line: int | None = None
 

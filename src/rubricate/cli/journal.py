@@ -1,4 +1,4 @@
-"""The journal of a scoring run: one line a finished row, so that a killed run goes on where it stopped.
+"""The journal of a long run: one line a finished row, so that a killed run goes on where it stopped.
 
 The first line holds the run's settings, each further line a row's key and its record. Lines are written in one call
 as rows finish, so a killed process loses none of them; they are brought to disk in batches where a sync of every
@@ -62,7 +62,7 @@ class Journal:
 
     Args:
         path: the journal file.
-        settings: what decides the rewards (judge, aggregation, rubric); JSON values.
+        settings: what decides the records, such as judge, aggregation and rubric; JSON values.
         restart: throw away what is there.
 
     Attributes:
@@ -77,7 +77,7 @@ class Journal:
         self._dirty = False
         self.new = False
         busy = ConfigError(
-            f"another process is scoring into the same output (it holds {path})",
+            f"another process is writing to the same output (it holds {path})",
             hint="wait for it to end, or choose another --out",
         )
         self._file = open_locked(path, busy=busy, hint="choose another --out")
@@ -225,19 +225,19 @@ class Journal:
     def _begin(self, settings: Mapping[str, object]) -> None:
         os.ftruncate(self._file, 0)
         os.lseek(self._file, 0, os.SEEK_SET)
-        self._write({"journal": "rubricate score", "version": VERSION, "settings": settings})
+        self._write({"journal": "rubricate", "version": VERSION, "settings": settings})
 
     def _check(self, header: Mapping[str, object], settings: Mapping[str, object]) -> None:
         old = as_object(header.get("settings"))
         if old is None or header.get("version") != VERSION:
             raise ConfigError(
-                f"{self.path} is not a journal of this version", hint="remove it, or use --restart to score anew"
+                f"{self.path} is not a journal of this version", hint="remove it, or use --restart to begin anew"
             )
         # Through JSON, so that tuples and lists compare equal.
         changed = differences(old, json.loads(json.dumps(settings)))
         if changed:
             raise ConfigError(
-                f"{self.path} holds rows that were scored with other settings: {'; '.join(changed)}",
+                f"{self.path} holds rows that were made with other settings: {'; '.join(changed)}",
                 hint="use the old settings, another --out, or --restart to throw these rows away",
             )
 

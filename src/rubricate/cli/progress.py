@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -24,9 +24,26 @@ def no_step(count: int, *, before: bool = False) -> None:
     """A step that shows nothing."""
 
 
+def _nothing() -> str:
+    return ""
+
+
 @contextmanager
-def progress(total: int, *, quiet: bool = False) -> Generator[Step, None, None]:
+def progress(
+    total: int,
+    *,
+    quiet: bool = False,
+    doing: str = "scoring",
+    items: str = "responses",
+    more: Callable[[], str] = _nothing,
+) -> Generator[Step, None, None]:
     """Show how far `total` items have come, with rate and time left, while the block runs.
+
+    Args:
+        total: number of items.
+        quiet: show nothing.
+        doing, items: what is done, and to what.
+        more: what else is to be shown, such as the cost so far.
 
     Rate and time left are those of this run as a whole: what was done before does not count in them, and a burst of
     items that end together does not make them jump.
@@ -34,17 +51,18 @@ def progress(total: int, *, quiet: bool = False) -> Generator[Step, None, None]:
     if quiet:
         yield no_step
     elif sys.stderr.isatty():
-        with _bar(total) as step:
+        with _bar(total, doing, more) as step:
             yield step
     else:
-        yield _Lines(total).step
+        yield _Lines(total, items, more).step
 
 
 class _Pace:
     """What is done, by this run and before it, and how fast."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int, more: Callable[[], str]) -> None:
         self.total = total
+        self.more = more
         self.done = self.new = 0
         self.began = time.monotonic()
 
@@ -53,29 +71,30 @@ class _Pace:
         self.new += 0 if before else count
 
     def text(self, now: float) -> str:
-        """Rate and time left; empty before this run has done anything."""
+        """Rate, time left and what else there is; empty before this run has done anything."""
         if not self.new:
             return ""
         rate = self.new / max(now - self.began, 1e-9)
         left = self.total - self.done
-        return _rate(rate) + (f", {_clock(left / rate)} left" if left else "")
+        more = self.more()
+        return _rate(rate) + (f", {_clock(left / rate)} left" if left else "") + (f", {more}" if more else "")
 
 
 @contextmanager
-def _bar(total: int) -> Generator[Step, None, None]:
+def _bar(total: int, doing: str, more: Callable[[], str]) -> Generator[Step, None, None]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
     from rich.text import Text
 
-    pace = _Pace(total)
+    pace = _Pace(total, more)
 
     class Pace(ProgressColumn):
         def render(self, task: Task) -> Text:
             return Text(pace.text(time.monotonic()))
 
-    columns = (TextColumn("scoring"), BarColumn(), MofNCompleteColumn(), Pace())
+    columns = (TextColumn(doing), BarColumn(), MofNCompleteColumn(), Pace())
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("scoring", total=total)
+        task = bar.add_task(doing, total=total)
 
         def step(count: int, *, before: bool = False) -> None:
             pace.add(count, before)
@@ -87,8 +106,9 @@ def _bar(total: int) -> Generator[Step, None, None]:
 class _Lines:
     """Plain lines for logs: every few seconds, and at the end."""
 
-    def __init__(self, total: int) -> None:
-        self.pace = _Pace(total)
+    def __init__(self, total: int, items: str, more: Callable[[], str]) -> None:
+        self.pace = _Pace(total, more)
+        self.items = items
         self.shown = self.pace.began
 
     def step(self, count: int, *, before: bool = False) -> None:
@@ -98,7 +118,7 @@ class _Lines:
             return
         self.shown = now
         text = self.pace.text(now)
-        of = f"{self.pace.done} of {self.pace.total} responses"
+        of = f"{self.pace.done} of {self.pace.total} {self.items}"
         print(f"{of}, {text}" if text else of, file=sys.stderr, flush=True)
 
 
