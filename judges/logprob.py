@@ -48,6 +48,11 @@ class AnswerMass:
         total = self.yes + self.no
         return self.yes / total if total > 0.0 else None
 
+    def shortfall(self, max_outside: float, yes: str = "yes", no: str = "no") -> str:
+        """Why this makes no verdict, in words; empty where it does. See `LogprobJudge` for the limits."""
+        shares = {yes: self.yes, no: self.no}
+        return shortfall(shares, dict.fromkeys(shares, self.unlisted), max_outside, f"{yes} and {no}")
+
 
 def answer_mass(token: TokenLogprob, *, yes: Sequence[str] = YES, no: Sequence[str] = NO) -> AnswerMass:
     """Mass of yes and no at one token position, over all spellings (case, spaces, quotes, punctuation).
@@ -213,8 +218,7 @@ class LogprobJudge(ModelJudge):
         if isinstance(tokens, Failure):
             return tokens
         mass = answer_mass(tokens[0], yes=self.yes, no=self.no)
-        said, shares = tokens[0].token, {self.yes[0]: mass.yes, self.no[0]: mass.no}
-        short = shortfall(shares, dict.fromkeys(shares, mass.unlisted), self.max_outside, " and ".join(shares))
+        said, short = tokens[0].token, mass.shortfall(self.max_outside, self.yes[0], self.no[0])
         probability = mass.p_yes
         if short or probability is None:
             return failure(FailureKind.LOW_MASS, f"{short}; the model would say {said!r}")

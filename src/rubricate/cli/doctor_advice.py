@@ -168,10 +168,9 @@ def _logprob(report: ModelReport) -> tuple[bool, str]:
     found = masses(report)
     if len(found) < 2:
         return False, f"not possible: {report.finding('logprobs').text}"
-    outside = max(mass.outside for mass in found)
-    if outside > MAX_OUTSIDE:
-        said = _unread(report)
-        return False, f"not possible as it is: {outside:.0%} of the probability lies outside yes and no{said}"
+    short = next((why for mass in found if (why := mass.shortfall(MAX_OUTSIDE))), "")
+    if short:
+        return False, f"not possible as it is: {short}{_unread(report)}"
     yes, no = ((mass.p_yes or 0.0) for mass in found)
     told = f"P(yes) is {yes:.2f} where the answer is yes and {no:.2f} where it is no"
     if yes <= no:
