@@ -43,7 +43,7 @@ class AutoRubricGenerator(ModelGenerator):
         quote_words: words in a row of one response that are a copy; None looks for none.
         checks: rules of the linter that each criterion must pass.
         on_bad: what becomes of single criteria that break a rule; see `ListRules`.
-        propose, revise: templates of one's own.
+        propose, revise: templates of one's own, or their names.
         options: how the model is asked; see `AskOptions`. Auto-Rubric: 5 attempts.
 
     Raises ConfigError for options outside their ranges.
@@ -63,8 +63,8 @@ class AutoRubricGenerator(ModelGenerator):
         quote_words: int | None = 6,
         checks: Sequence[str] = CHECKS,
         on_bad: Literal["mend", "drop"] = "mend",
-        propose: Prompt | None = None,
-        revise: Prompt | None = None,
+        propose: Prompt | str | None = None,
+        revise: Prompt | str | None = None,
         **options: Unpack[Asks],
     ) -> None:
         options.setdefault("max_attempts", 5)
@@ -79,7 +79,7 @@ class AutoRubricGenerator(ModelGenerator):
         self.judge_attempts = judge_attempts
         self.quote_words = quote_words
         self.rules = ListRules(least, most, tuple(checks), None, on_bad)
-        self.revise = revise or load_prompt("generate_auto_revise")
+        self.revise = revise if isinstance(revise, Prompt) else load_prompt(revise or "generate_auto_revise")
         self.needs = predictor.needs
         self.uses = predictor.uses
 

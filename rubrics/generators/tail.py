@@ -131,7 +131,7 @@ class TailGenerator(ModelGenerator):
         checks: Sequence[str] = CHECKS,
         on_bad: Literal["mend", "drop"] = "mend",
         prompt: Prompt | None = None,
-        refine: Prompt | None = None,
+        refine: Prompt | str | None = None,
         **options: Unpack[Asks],
     ) -> None:
         options.setdefault("retry_temperature", 1.0)
@@ -160,7 +160,7 @@ class TailGenerator(ModelGenerator):
         self.tie_seed = tie_seed
         self.quote_words = quote_words
         self.rules = ListRules(least, most, tuple(checks), None, on_bad)
-        self.refine = refine or load_prompt("generate_tail_refine")
+        self.refine = refine if isinstance(refine, Prompt) else load_prompt(refine or "generate_tail_refine")
         self.name = "tail" if mode == "iterative" else "tail-single"
 
     def identity(self) -> dict[str, object]:

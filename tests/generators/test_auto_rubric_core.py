@@ -7,16 +7,21 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from filter_cases import rubric
+from filter_cases import RulePairJudge, rubric
 from numpy.typing import NDArray
 
+from rubricate.chat.base import ChatRequest
 from rubricate.chat.mock import MockModel
+from rubricate.comparisons import Preferred
+from rubricate.data.records import Preference
 from rubricate.embed.mock import MockEmbedder
 from rubricate.errors import ConfigError, FormatError
 from rubricate.failures import failure
+from rubricate.judges.scripted import ScriptedJudge
 from rubricate.narrow import as_array, as_object
 from rubricate.rubrics import Criterion, Polarity, Scope
 from rubricate.rubrics.generators.auto_rubric_core import CoreRubricGenerator
+from rubricate.rubrics.generators.auto_rubric_ready import AutoRubricDataset, AutoRubricScores
 from rubricate.rubrics.generators.auto_rubric_themes import ThemesGenerator, theme_tips_text
 from rubricate.rubrics.generators.base import Generated, Generator, NoteKind
 from rubricate.rubrics.generators.source import Source
@@ -255,3 +260,29 @@ async def test_too_many_themes_are_asked_for_again_and_the_core_ends_in_themes()
         "The response does apples.",
         "The response does boats.",
     ]
+
+
+async def test_the_whole_method_out_of_a_model_and_a_judge() -> None:
+    """One pair whose rubric leads the judge to the label, and one whose rubric does not."""
+
+    def said(request: ChatRequest) -> str:
+        text = request.messages[-1].content
+        if "The themes, as JSON:" in text:
+            return themes(ACCURATE)
+        return json.dumps({"rubrics": ["The response is right." if "Apples" in text else "The response is odd."]})
+
+    def by_text(prompt: str, first: str, second: str, text: str) -> Preferred:
+        return "second" if "right" in text and "good" in second else "first"
+
+    judge, model = RulePairJudge(by_text), MockModel(said)
+    asked = [Source(name, pairs=(Preference(name, "good", "bad"),), id=name) for name in ("Apples?", "Boats?")]
+    made = await AutoRubricDataset(model, judge, "mock", max_epochs=2).generate_from(asked)
+    assert made.rubric is not None and made.rubric.scope is Scope.DATASET and len(made.rubric) == 1
+    told = as_object(made.extra["selection"])
+    assert told is not None and told["chosen"] == ["The response is right."] and told["sources"] == 2
+    assert made.usage.calls == (1 + 2) + 2 * (1 + 2) + 1
+    bare = await AutoRubricDataset(model, judge, "mock", themes=0).generate_from(asked[:1])
+    assert bare.rubric is not None and bare.rubric.ids == ("c1",)
+    scores = AutoRubricScores(model, ScriptedJudge(lambda response, criterion: response == "good"), max_epochs=1)
+    ranked = await scores.generate(Source("Apples?", ranked=("good", "bad")))
+    assert ranked.rubric is not None and ranked.rubric.criteria[0].text == "The response is right."
