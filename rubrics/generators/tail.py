@@ -24,7 +24,7 @@ from rubricate.rubrics.generators.model import Asks, ModelGenerator, evidence_of
 from rubricate.rubrics.generators.source import Source, Text, text_of
 from rubricate.rubrics.generators.tail_scoring import weighted_score
 from rubricate.rubrics.rubric import Rubric
-from rubricate.types import Failure, FailureKind, Usage, fingerprint
+from rubricate.types import Failure, FailureCause, FailureKind, Usage, fingerprint
 
 __all__ = ["FALLBACKS", "TailGenerator", "tail_fallback"]
 
@@ -56,7 +56,12 @@ def tail_fallback() -> Rubric:
 
 @dataclass(slots=True)
 class _Run:
-    """Where the refinement of one source stands."""
+    """Where the refinement of one source stands.
+
+    Attributes:
+        failed: a verdict's failure that left a response without a score.
+        stopped: why the last rewriting failed, or why no two responses have a score.
+    """
 
     source: Source
     pool: list[Rollout]
@@ -65,7 +70,8 @@ class _Run:
     rounds: list[dict[str, object]] = field(default_factory=list[dict[str, object]])
     usage: Usage = Usage()
     notes: list[GeneratorNote] = field(default_factory=list[GeneratorNote])
-    failure: Failure | None = None
+    failed: Failure | None = None
+    stopped: Failure | None = None
 
     @property
     def done(self) -> int:
@@ -80,8 +86,8 @@ class TailGenerator(ModelGenerator):
     scores the responses not used yet by the rubric as it stands, r = sum w V / sum w; the model sees the two best
     and writes the whole rubric anew. Equal scores are told apart by lot, from `tie_seed`; the last two left need no
     scores. A verdict that failed is unknown, never "no": it is left out of the score, and a response of which less
-    than `min_coverage` of the weight is known is not chosen. What cannot be rewritten stays as it was, with a note.
-    `Generated.extra["tail"]` has every round.
+    than `min_coverage` of the weight is known is not chosen. What the model fails to rewrite stays as it was, with
+    a note. `Generated.extra["tail"]` has every round.
 
     The responses are the source's candidates, or else those of its ranking and pairs.
 
@@ -96,7 +102,8 @@ class TailGenerator(ModelGenerator):
         verify: judge the two again by the new rubric, and keep the old one where it scores them alike. Not in the
             paper.
         least_rounds: with fewer rounds that changed the rubric there is no rubric (1): what was never refined must
-            not pass for it. 0 gives the initial rubric.
+            not pass for it. 0 gives the initial rubric. Nor is there one where a model or judge was away or the
+            budget was used up, since the same row can be refined later.
         fallback: `generic` puts ten general criteria in place of an initial rubric that could not be had, with a
             note; `none` is a failure.
         tie_seed: of equal scores.
@@ -200,9 +207,10 @@ class TailGenerator(ModelGenerator):
         for number in range(1, self.rounds + 1):
             if not await self._round(run, number):
                 break
-        if run.done < self.least_rounds:
+        away = run.stopped is not None and run.stopped.cause is FailureCause.INFRASTRUCTURE
+        if away or run.done < self.least_rounds:
             few = f"{run.done} of {self.rounds} rounds changed the rubric, {self.least_rounds} are needed"
-            why = run.failure or failure(FailureKind.INCOMPLETE, few)
+            why = run.stopped or failure(FailureKind.INCOMPLETE, few)
             return Generated.failed(why, usage=run.usage, notes=run.notes)
         return Generated(
             run.rubric,
@@ -233,6 +241,7 @@ class TailGenerator(ModelGenerator):
             scores = await self._scores(run, self.judge, left)
             left = self._ranked([one for one in left if one.id in scores], scores, run.source.task, number)
             if len(left) < 2:
+                run.stopped = run.failed
                 told = f"round {number}: fewer than two responses have a score"
                 run.notes.append(GeneratorNote(NoteKind.FILTERED, told))
         if len(left) < 2:
@@ -250,7 +259,7 @@ class TailGenerator(ModelGenerator):
                 "criteria": len(run.rubric),
             }
         )
-        return True
+        return run.stopped is None or run.stopped.cause is FailureCause.RESPONSE
 
     async def _scores(self, run: _Run, judge: RubricJudge, responses: Sequence[Rollout]) -> dict[str, float]:
         """Scores by response id; a response of which too little is known has none."""
@@ -262,7 +271,7 @@ class TailGenerator(ModelGenerator):
             if scored.score is not None and scored.coverage >= self.min_coverage:
                 scores[response.id] = scored.score
             else:
-                run.failure = next((one.failure for one in judgement.verdicts if one.failure), run.failure)
+                run.failed = next((one.failure for one in judgement.verdicts if one.failure), run.failed)
         if len(scores) < len(responses):
             few = f"{len(responses) - len(scores)} of {len(responses)} responses have no score: verdicts failed"
             run.notes.append(GeneratorNote(NoteKind.FILTERED, few))
@@ -287,7 +296,7 @@ class TailGenerator(ModelGenerator):
         run.usage += answer.usage
         run.notes += answer.notes
         if answer.value is None:
-            run.failure = answer.failure or run.failure
+            run.stopped = answer.failure
             told = answer.failure.message if answer.failure else ""
             run.notes.append(GeneratorNote(NoteKind.DROPPED, f"round {number}: the rubric stays as it was: {told}"))
             return False

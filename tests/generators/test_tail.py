@@ -10,9 +10,9 @@ from filter_cases import OUTAGE, rubric
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rubricate.chat.mock import MockModel
+from rubricate.chat.mock import MockModel, Scripted
 from rubricate.data.records import Preference
-from rubricate.errors import ConfigError
+from rubricate.errors import BudgetError, ConfigError
 from rubricate.judges.scripted import ScriptedJudge
 from rubricate.narrow import as_array, as_object
 from rubricate.rubrics import Criterion, Polarity
@@ -126,11 +126,23 @@ async def test_a_response_of_which_too_little_is_known_is_not_chosen() -> None:
 
 async def test_a_judge_that_is_away_leaves_no_rubric_that_passes_for_refined() -> None:
     away = ScriptedJudge(failure_rate=1.0)
-    made = await TailGenerator(MockModel([answer(0)]), away).generate(SOURCE)
-    assert made.rubric is None and made.failure is not None and made.failure.kind is FailureKind.SERVER
-    asked_for = await TailGenerator(MockModel([answer(0)]), away, least_rounds=0).generate(SOURCE)
+    for least in (1, 0):
+        made = await TailGenerator(MockModel([answer(0)]), away, least_rounds=least).generate(SOURCE)
+        assert made.rubric is None and made.failure is not None and made.failure.kind is FailureKind.SERVER
+    odd = ScriptedJudge(failure_rate=1.0, failure_kind=FailureKind.UNPARSABLE)
+    made = await TailGenerator(MockModel([answer(0)]), odd).generate(SOURCE)
+    assert made.rubric is None and made.failure is not None and made.failure.kind is FailureKind.UNPARSABLE
+    asked_for = await TailGenerator(MockModel([answer(0)]), odd, least_rounds=0).generate(SOURCE)
     assert asked_for.rubric is not None and rounds(asked_for) == []
     assert [note.kind for note in asked_for.notes] == [NoteKind.FILTERED, NoteKind.FILTERED]
+
+
+async def test_a_budget_that_runs_out_between_rounds_leaves_no_rubric_that_is_half_refined() -> None:
+    spent = Scripted(error=BudgetError("the budget is used up"))
+    model = MockModel([answer(0), answer(1), spent])
+    made = await TailGenerator(model, JUDGE, quote_words=None).generate(SOURCE)
+    assert made.rubric is None and made.failure is not None and made.failure.kind is FailureKind.BUDGET
+    assert len(model.requests) == 3 and made.usage.calls == 2 + 6 * 4 + 4 * 4
 
 
 async def test_single_mode_takes_two_responses_and_no_judge() -> None:
