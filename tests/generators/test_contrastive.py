@@ -7,10 +7,10 @@ import pickle
 import re
 
 import pytest
-from filter_cases import RulePairJudge
+from filter_cases import OUTAGE, RulePairJudge
 
 from rubricate.chat.mock import MockModel
-from rubricate.comparisons import Preferred
+from rubricate.comparisons import Comparison, Preferred, Vote
 from rubricate.data.records import Preference, Rollout, Turn
 from rubricate.errors import ConfigError
 from rubricate.rubrics import Criterion, CriterionKind, Polarity, Rubric
@@ -234,3 +234,32 @@ async def test_a_winner_needs_both_orders(both: bool) -> None:
     failed = await compare_both(judge, other, broken, rubric)
     assert failed.winner is None and failed.failure is not None and failed.failure.kind is FailureKind.SERVER
     assert failed.usage.calls == 2
+
+
+class Majority:
+    """A judge of both orders that names the first by its votes, whatever the orders say."""
+
+    name = fingerprint = "majority"
+    both_orders = True
+
+    def __init__(self, *winners: Preferred | None) -> None:
+        self.winners = winners
+
+    async def compare(self, first: Rollout, second: Rollout, rubric: Rubric | None = None) -> Comparison:
+        given, swapped = self.winners
+        votes = (
+            Vote("given", 0, given, None if given else OUTAGE),
+            Vote("swapped", 0, swapped, None if swapped else OUTAGE),
+        )
+        consistent = given == swapped if given and swapped else None
+        return Comparison("first", votes=votes, consistent=consistent)
+
+
+async def test_a_majority_of_votes_in_one_order_is_no_winner() -> None:
+    rubric = Rubric(criteria=(Criterion(id="c", text="The response is good."),))
+    pair = Rollout("q", "a"), Rollout("q", "b")
+    assert (await compare_both(Majority("first", "first"), *pair, rubric)).winner == "first"
+    split = await compare_both(Majority("first", "second"), *pair, rubric)
+    assert (split.winner, split.consistent) == ("tie", False)
+    half = await compare_both(Majority("first", None), *pair, rubric)
+    assert half.winner is None and half.failure is not None and half.failure.kind is FailureKind.INCOMPLETE

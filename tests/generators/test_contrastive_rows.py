@@ -92,6 +92,8 @@ async def test_right_replies_become_rows_that_ask_as_the_judge_does(fenced: bool
         prompt, completion = row["prompt"], row["completion"]
         assert isinstance(prompt, list) and isinstance(completion, list)
         assert prompt[0]["content"] in asked and "Task to Evaluate:" in prompt[0]["content"]
+        shown_first = str(prompt[0]["content"]).split("\nResponse A:")[1].split("\nResponse B:")[0]
+        assert ("good" in shown_first) == (winner == "A")
         assert completion == [{"role": "assistant", "content": reply(winner)}]
 
 
