@@ -13,6 +13,7 @@ from rubricate.comparisons import Preferred
 from rubricate.data.records import Preference, Rollout, Turn
 from rubricate.errors import ConfigError
 from rubricate.judges import PairwiseJudge
+from rubricate.narrow import as_array, as_object
 from rubricate.rubrics import CriterionKind, Polarity, Rubric
 from rubricate.rubrics.filters import Case, LabelConsistency, Trace, apply
 from rubricate.rubrics.generators.contrastive import ContrastiveGenerator
@@ -89,12 +90,12 @@ async def test_right_replies_become_rows_that_ask_as_the_judge_does(fenced: bool
     assert [row["order"] for row in found.rows] == ["given", "swapped"] * 3
     asked = [request.messages[-1].content for request in model.requests]
     for row, winner in zip(found.rows, "ABABAB", strict=True):
-        prompt, completion = row["prompt"], row["completion"]
-        assert isinstance(prompt, list) and isinstance(completion, list)
-        assert prompt[0]["content"] in asked and "Task to Evaluate:" in prompt[0]["content"]
-        shown_first = str(prompt[0]["content"]).split("\nResponse A:")[1].split("\nResponse B:")[0]
+        (message,) = as_array(row["prompt"]) or ()
+        told = str((as_object(message) or {})["content"])
+        assert told in asked and "Task to Evaluate:" in told
+        shown_first = told.split("\nResponse A:")[1].split("\nResponse B:")[0]
         assert ("good" in shown_first) == (winner == "A")
-        assert completion == [{"role": "assistant", "content": reply(winner)}]
+        assert row["completion"] == [{"role": "assistant", "content": reply(winner)}]
 
 
 def trace(text: str, order: str = "given") -> Trace:
