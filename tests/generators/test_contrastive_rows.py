@@ -90,8 +90,9 @@ async def test_right_replies_become_rows_that_ask_as_the_judge_does(fenced: bool
     assert [row["order"] for row in found.rows] == ["given", "swapped"] * 3
     asked = [request.messages[-1].content for request in model.requests]
     for row, winner in zip(found.rows, "ABABAB", strict=True):
-        (message,) = as_array(row["prompt"]) or ()
-        told = str((as_object(message) or {})["content"])
+        prompt = as_array(row["prompt"])
+        assert prompt is not None and len(prompt) == 1
+        told = str((as_object(prompt[0]) or {})["content"])
         assert told in asked and "Task to Evaluate:" in told
         shown_first = told.split("\nResponse A:")[1].split("\nResponse B:")[0]
         assert ("good" in shown_first) == (winner == "A")
