@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from typing import Literal, cast, get_args, get_type_hints, is_typeddict
+from types import UnionType
+from typing import Literal, Union, cast, get_args, get_origin, get_type_hints, is_typeddict
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, create_model
 from pydantic.errors import PydanticSchemaGenerationError
@@ -31,6 +32,7 @@ class Entry:
     Attributes:
         home: `module:Class`; the module is imported when it is used.
         about: what it does, in a few words.
+        needs: parameters with a default that get their part all the same; other such get one that the step names.
         parts: constructor parameters that are parts, where they are not the usual `model`, `judge` (of single
             responses) and `embedder`: name to kind.
     """
@@ -38,6 +40,7 @@ class Entry:
     home: str
     about: str
     parts: Mapping[str, PartKind] = field(default_factory=dict[str, "PartKind"])
+    needs: tuple[str, ...] = ()
 
     def load(self) -> type[object]:
         """The class."""
@@ -47,11 +50,12 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Names of the parts that a step may use."""
+    """Names of the parts that a step may use, and which of them (`model`, `judge`, `embedder`) it names itself."""
 
     model: str | None = None
     judge: str | None = None
     embedder: str | None = None
+    named: frozenset[str] = frozenset()
 
     def of(self, kind: PartKind) -> str | None:
         """The name of that part."""
@@ -79,7 +83,7 @@ def options_model(kind: type[object]) -> type[BaseModel]:
             fields |= _unpacked(hint)
         elif Prompt in (hint, *get_args(hint)):
             fields[parameter.name] = (str, None)
-        elif parameter.kind is not inspect.Parameter.VAR_POSITIONAL and _is_plain(hint):
+        elif parameter.kind is not inspect.Parameter.VAR_POSITIONAL and (hint := _plain(hint)) is not None:
             required = parameter.default is inspect.Parameter.empty
             fields[parameter.name] = (hint, ... if required else cast("object", parameter.default))
     make = cast("Callable[..., type[BaseModel]]", create_model)  # whose own types know no computed fields
@@ -104,15 +108,19 @@ def _unpacked(hint: object) -> dict[str, tuple[object, object]]:
     return {}
 
 
-def _is_plain(hint: object) -> bool:
-    """Whether a file of settings can hold it."""
-    if hint is None:
-        return False
+def _plain(hint: object) -> object:
+    """What of a hint a file of settings can hold: of several types those that it can; None for nothing."""
+    if hint is None or hint is type(None):
+        return None
     try:
         TypeAdapter(cast("type[object]", hint))
     except PydanticSchemaGenerationError:
-        return False
-    return True
+        if get_origin(hint) not in (Union, UnionType):
+            return None
+        parts = [part for one in get_args(hint) if (part := _plain(one)) is not None]
+        nothing = [type(None)] if parts and type(None) in get_args(hint) else []
+        return Union[tuple([*parts, *nothing])] if parts else None  # noqa: UP007 - known only now
+    return hint
 
 
 def build(
@@ -136,6 +144,7 @@ def build(
     twice = sorted(set(options) & set(parts))
     if twice:
         raise ConfigError(f"{source}: {at}.{twice[0]} is no option", hint=f"name the {twice[0]} beside the options")
+    _check_open(kind, parts, f"{source}: {at}")
     settings = checked(options_model(kind), taken, source, at=at)
     given = {name: getattr(settings, name) for name in settings.model_fields_set}
     if isinstance(given.get("prompt"), str) and options_model(kind).model_fields["prompt"].annotation is str:
@@ -144,6 +153,15 @@ def build(
         return kind(**parts, **given)
     except ConfigError as error:
         raise ConfigError(f"{source}: {at}: {error.message}", hint=error.hint) from None
+
+
+def _check_open(kind: type[object], parts: Mapping[str, object], where: str) -> None:
+    """Raises ConfigError for a class that needs what neither options nor parts can give."""
+    known = {*options_model(kind).model_fields, *parts}
+    for parameter in inspect.signature(kind).parameters.values():
+        variable = parameter.kind in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+        if not variable and parameter.default is inspect.Parameter.empty and parameter.name not in known:
+            raise ConfigError(f"{where}: {kind.__name__} needs a {parameter.name}, which no recipe can give")
 
 
 def _parts(entry: Entry, kind: type[object], supplies: Supplies, names: Names, where: str) -> dict[str, object]:
@@ -159,9 +177,12 @@ def _parts(entry: Entry, kind: type[object], supplies: Supplies, names: Names, w
         if role is None:
             continue
         name = names.of(role)
+        optional = parameter.default is not inspect.Parameter.empty
+        if optional and parameter.name not in entry.needs and role.removeprefix("pair_") not in names.named:
+            continue
         if name is not None:
             found[parameter.name] = makers[role](name)
-        elif parameter.default is inspect.Parameter.empty:
+        elif not optional:
             option = "judge" if role == "pair_judge" else role
             raise ConfigError(
                 f"{where}: a {option} is needed and none is named", hint=f"give --{option} or {option}:"

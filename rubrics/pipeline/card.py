@@ -31,6 +31,7 @@ class Card:
         before, after: reports of hygiene.
         source: name of the input.
         version: of this package.
+        gathered: what came of each step that gathers.
     """
 
     recipe: GenerateRecipe
@@ -41,6 +42,7 @@ class Card:
     after: Mapping[str, object] = field(default_factory=dict[str, object])
     source: str = ""
     version: str = ""
+    gathered: Sequence[Mapping[str, object]] = ()
 
     def to_dict(self) -> dict[str, object]:
         """All figures, JSON-ready."""
@@ -50,6 +52,7 @@ class Card:
             "recipe": self.recipe.resolved(),
             "steps": list(self.steps),
             **self.report.to_dict(),
+            "gathered": list(self.gathered),
             "hygiene_before": dict(self.before),
             "hygiene_after": dict(self.after),
             "columns": [column.to_dict() | {"values": None} for column in self.columns],
@@ -70,7 +73,15 @@ def render_card(card: Card) -> str:
     )
     if report.again:
         parts.append(f"**Not complete**: {report.again:,} rows were not reached, or failed for outside reasons.\n")
-    parts += [_made(card), _counts(report), _left_out(report), _filters(report), _hygiene(card), _plots(report)]
+    parts += [
+        _made(card),
+        _gathered(card),
+        _counts(report),
+        _left_out(report),
+        _filters(report),
+        _hygiene(card),
+        _plots(report),
+    ]
     parts.append(_columns(card))
     return "\n".join(part for part in parts if part)
 
@@ -118,14 +129,26 @@ def _made(card: Card) -> str:
     return text
 
 
+def _gathered(card: Card) -> str:
+    if not card.gathered:
+        return ""
+    rows = [
+        (*(str(made.get(name)) for name in ("label", "rows", "unfit", "criteria")), str(made.get("failure") or ""))
+        for made in card.gathered
+    ]
+    return "## Rubrics of all rows\n\n" + _table(("method", "rows", "rows unfit", "criteria", "failure"), rows)
+
+
 def _fingerprint(card: Card, place: int) -> str:
-    rows = [index for index, _ in card.recipe.row_steps]
+    rows = [index for index, _ in (*card.recipe.row_steps, *card.recipe.gather_steps)]
     if place not in rows or len(card.steps) <= rows.index(place):
         return ""
     return str(card.steps[rows.index(place)].get("fingerprint", ""))
 
 
 def _counts(report: Report) -> str:
+    if not report.written:
+        return ""
     rows = [(name, f"{count:,}") for name, count in sorted(report.splits.items())]
     text = "## What is in it\n\n" + _table(("part", "rows"), rows)
     for what, counter in (
@@ -185,7 +208,7 @@ def _plots(report: Report) -> str:
         ("Words of a criterion", report.words),
         ("Words of a prompt", report.prompt_words),
     ]
-    text = "## Distributions\n"
+    text = "## Distributions\n" if report.written else ""
     for title, counter in parts:
         if counter:
             text += f"\n{title}: {_summary(counter)}\n\n{bars(counter, title)}\n"

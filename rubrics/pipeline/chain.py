@@ -187,6 +187,17 @@ def _trace(trace: Trace) -> dict[str, object]:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class _Gathering:
+    """A step that makes one rubric of all rows."""
+
+    label: str
+    generator: DatasetGenerator
+
+    def identity(self) -> dict[str, object]:
+        return {"gather": self.label, "fingerprint": self.generator.fingerprint}
+
+
 _Made = _Writing | _Filtering
 
 
@@ -207,6 +218,7 @@ class Chain:
         self.source = source
         self._steps: list[_Made] | None = None
         self._check_order()
+        _ = self.gatherers  # what is wrong with them is said before rows are paid for
 
     def __getstate__(self) -> dict[str, object]:
         return {**vars(self), "_steps": None}
@@ -218,8 +230,15 @@ class Chain:
     def steps(self) -> list[_Made]:
         """The steps, made when they are first needed."""
         if self._steps is None:
-            self._steps = [self._make(place, step) for place, step in self.recipe.row_steps]
+            made = [self._make(place, step) for place, step in self.recipe.row_steps]
+            self._steps = [step for step in made if not isinstance(step, _Gathering)]
         return self._steps
+
+    @property
+    def gatherers(self) -> list[tuple[str, DatasetGenerator]]:
+        """What makes one rubric of all rows, with the methods' names."""
+        made = [self._make(place, step) for place, step in self.recipe.gather_steps]
+        return [(step.label, step.generator) for step in made if isinstance(step, _Gathering)]
 
     @property
     def first_generators(self) -> list[tuple[str, Generator]]:
@@ -237,22 +256,32 @@ class Chain:
         judging = [
             step.label for step in self.steps if isinstance(step, _Filtering) and hasattr(step.filter, "judge")
         ]
-        return [s.label for s in self.steps if isinstance(s, _Writing) and s.label not in first] + judging
+        return (
+            [s.label for s in self.steps if isinstance(s, _Writing) and s.label not in first]
+            + judging
+            + [step.label for _, step in self.recipe.gather_steps]
+        )
 
     @property
     def reads_rubrics(self) -> bool:
         """Whether rows bring rubrics of their own: the first step filters them, or starts from them."""
+        if not self.steps:
+            return False
         first = self.steps[0]
         return isinstance(first, _Filtering) or first.starts_from_rubrics
 
     @property
     def group(self) -> int:
         """Rows that a filter wants to see together."""
-        return max(GROUPS.get(step.label, 1) for step in self.steps)
+        return max((GROUPS.get(step.label, 1) for step in self.steps), default=1)
 
     def identity(self) -> list[dict[str, object]]:
         """What decides the outcome of a row besides the row: a fingerprint a step."""
         return [step.identity() for step in self.steps]
+
+    def gather_identity(self) -> list[dict[str, object]]:
+        """The same of the steps that gather."""
+        return [_Gathering(*pair).identity() for pair in self.gatherers]
 
     def check(self, row: WorkRow) -> str:
         """Why a row can never have a rubric, "" where it may. Raises FormatError for one that cannot be read."""
@@ -272,7 +301,7 @@ class Chain:
         """An outcome a row, in order. Raises ConfigError for what is wrong with every row."""
         self.supplies.check()
         going = [self._begin(row) for row in rows]
-        if isinstance(self.steps[0], _Filtering):
+        if self.steps and isinstance(self.steps[0], _Filtering):
             for one in going:
                 if not one.drafts:
                     one.lose(self.steps[0].label, "unfit", "it has no rubric")
@@ -292,21 +321,32 @@ class Chain:
         source = source_of(row, self.recipe.columns, rubrics=self.reads_rubrics)
         return _Going(row, source, list(source.rubrics))
 
-    def _make(self, place: int, step: Step) -> _Made:
+    def _make(self, place: int, step: Step) -> _Made | _Gathering:
         recipe = self.recipe
         model = step.model or recipe.model
-        names = Names(model, step.judge or recipe.judge or model, step.embedder or recipe.embedder)
+        named = {name for name in ("model", "judge", "embedder") if getattr(step, name) is not None}
+        if step.kind != "filter" and recipe.judge is not None:
+            named.add("judge")
+        names = Names(
+            model, step.judge or recipe.judge or model, step.embedder or recipe.embedder, frozenset(named)
+        )
         at = f"steps.{place}.options"
         if step.kind == "filter":
             made = build_filter(step.label, step.options, self.supplies, names, source=self.source, at=at)
             return _Filtering(step.label, made)
         generator = build_method(step.label, step.options, self.supplies, names, source=self.source, at=at)
-        if isinstance(generator, DatasetGenerator):
+        if step.kind == "gather" and isinstance(generator, DatasetGenerator):
+            return _Gathering(step.label, generator)
+        if step.kind == "generate" and isinstance(generator, Generator):
+            return _Writing(step.label, generator)
+        if step.kind == "gather":
             raise ConfigError(
-                f"{self.source}: the method {step.label!r} makes one rubric of all rows, and this is a step a row",
-                hint="call it from Python: generate_from_sync(sources)",
+                f"{self.source}: the method {step.label!r} makes a rubric a row", hint=f"use generate: {step.label}"
             )
-        return _Writing(step.label, generator)
+        raise ConfigError(
+            f"{self.source}: the method {step.label!r} makes one rubric of all rows",
+            hint=f"use gather: {step.label}",
+        )
 
     def _check_order(self) -> None:
         """Raises ConfigError where a row would end up with several rubrics, or a filter would meet several."""

@@ -21,8 +21,12 @@ _AT = "rubricate.rubrics.filters"
 
 FILTERS: Mapping[str, Entry] = MappingProxyType(
     {
-        "correctness": Entry(f"{_AT}.pools:Correctness", "criteria that go with correctness (RLCER)"),
-        "discrimination": Entry(f"{_AT}.pools:Discrimination", "criteria that tell responses apart"),
+        "correctness": Entry(
+            f"{_AT}.pools:Correctness", "criteria that go with correctness (RLCER)", needs=("judge",)
+        ),
+        "discrimination": Entry(
+            f"{_AT}.pools:Discrimination", "criteria that tell responses apart", needs=("judge",)
+        ),
         "form": Entry(f"{_AT}.rules:Form", "counts, lengths, weights, copies"),
         "label_consistency": Entry(
             f"{_AT}.consistency:LabelConsistency",
@@ -33,7 +37,7 @@ FILTERS: Mapping[str, Entry] = MappingProxyType(
         "misalignment": Entry(
             f"{_AT}.answers:Misalignment", "criteria that a weak response passes and a strong fails"
         ),
-        "redundancy": Entry(f"{_AT}.redundancy:Redundancy", "criteria that say the same"),
+        "redundancy": Entry(f"{_AT}.redundancy:Redundancy", "criteria that say the same", needs=("embedder",)),
         "self_contained": Entry(f"{_AT}.rules:SelfContained", "criteria that can be judged alone"),
         "validity": Entry(f"{_AT}.answers:Validity", "criteria that are valid (RLAC)"),
     }

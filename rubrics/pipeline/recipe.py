@@ -63,7 +63,7 @@ class HygieneSettings(Part):
 
 
 class Step(Part):
-    """One step: `generate`, `filter` or `hygiene`, and what goes with it."""
+    """One step: `generate`, `filter`, `hygiene` or `gather`, and what goes with it."""
 
     generate: str | None = None
     """A method, such as reference; see METHODS."""
@@ -71,6 +71,8 @@ class Step(Part):
     """A filter, such as form; see FILTERS."""
     hygiene: HygieneSettings | None = None
     """Clean the rows; as the first step before anything is paid for, as the last one what is left."""
+    gather: str | None = None
+    """A method that makes one rubric of all rows that are left; it holds them in memory."""
     model: str | None = None
     """The model that writes: a key of `models` or a model's name; else the recipe's `model`."""
     judge: str | None = None
@@ -82,24 +84,26 @@ class Step(Part):
 
     @model_validator(mode="after")
     def _one(self) -> Self:
-        given = [name for name in ("generate", "filter", "hygiene") if getattr(self, name) is not None]
+        given = [name for name in ("generate", "filter", "hygiene", "gather") if getattr(self, name) is not None]
         if len(given) != 1:
-            raise ValueError("a step has one of generate, filter and hygiene")
+            raise ValueError("a step has one of generate, filter, hygiene and gather")
         if self.hygiene is not None and (self.model or self.judge or self.embedder or self.options):
             raise ValueError("hygiene takes no model, judge, embedder or options: its settings are its own keys")
         return self
 
     @property
-    def kind(self) -> Literal["generate", "filter", "hygiene"]:
+    def kind(self) -> Literal["generate", "filter", "hygiene", "gather"]:
         """What it does."""
         if self.generate is not None:
             return "generate"
+        if self.gather is not None:
+            return "gather"
         return "filter" if self.filter is not None else "hygiene"
 
     @property
     def label(self) -> str:
         """Its name for people: the method or filter."""
-        return self.generate or self.filter or "hygiene"
+        return self.generate or self.filter or self.gather or "hygiene"
 
 
 class OutputSettings(Part):
@@ -137,17 +141,26 @@ class GenerateRecipe(Part):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        inner = [step for step in self.steps[1:-1] if step.kind == "hygiene"]
-        if inner:
-            raise ValueError("hygiene is the first step or the last one, since it looks at all rows")
-        if not self.row_steps:
-            raise ValueError("there is no step that generates or filters")
+        kinds = [step.kind for step in self.steps]
+        rows = kinds[: len(kinds) - len(self.gather_steps)]
+        if "gather" in rows:
+            raise ValueError("gather comes last, since it looks at the rows that are left")
+        if "hygiene" in rows[1:-1]:
+            raise ValueError("hygiene is the first step or the last one but gather, since it looks at all rows")
+        if not self.row_steps and not self.gather_steps:
+            raise ValueError("there is no step that generates, filters or gathers")
         return self
 
     @property
     def row_steps(self) -> tuple[tuple[int, Step], ...]:
         """The steps that each row goes through by itself, with their places."""
-        return tuple((place, step) for place, step in enumerate(self.steps) if step.kind != "hygiene")
+        return tuple((place, step) for place, step in enumerate(self.steps) if step.kind in ("generate", "filter"))
+
+    @property
+    def gather_steps(self) -> tuple[tuple[int, Step], ...]:
+        """The steps at the end that gather, with their places."""
+        first = next((n for n in range(len(self.steps), 0, -1) if self.steps[n - 1].kind != "gather"), 0)
+        return tuple((place, self.steps[place]) for place in range(first, len(self.steps)))
 
     @property
     def before(self) -> HygieneSettings | None:
@@ -157,7 +170,8 @@ class GenerateRecipe(Part):
     @property
     def after(self) -> HygieneSettings | None:
         """Hygiene of what is left."""
-        return self.steps[-1].hygiene if len(self.steps) > 1 else None
+        last = len(self.steps) - len(self.gather_steps) - 1
+        return self.steps[last].hygiene if last > 0 else None
 
     def settings_of(self, name: str) -> ModelSettings:
         """The settings of a model that a step names, by key or by name."""

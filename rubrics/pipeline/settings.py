@@ -98,7 +98,10 @@ def checked(kind: type[T], fields: Mapping[str, object], source: str, *, at: str
 
 
 def _readable(kind: type[BaseModel], error: ValidationError, source: str, at: str) -> ConfigError:
-    first = error.errors()[0]
+    found = error.errors()
+    first = next(
+        (one for one in found if one["type"] == "extra_forbidden"), found[0]
+    )  # a slip explains what is missing
     path = [str(part) for part in first["loc"]]
     key = ".".join([at, *path] if at else path)
     if first["type"] == "extra_forbidden":

@@ -163,6 +163,7 @@ def _fields(
 ) -> dict[str, object]:
     """The recipe's fields: those of the file, or of the one step that the options describe. Raises ConfigError."""
     from rubricate.errors import ConfigError
+    from rubricate.rubrics.pipeline.methods import gathers
     from rubricate.rubrics.pipeline.settings import read_fields, read_value
 
     if (method is None) == (recipe is None):
@@ -179,5 +180,6 @@ def _fields(
         if not equals or not name:
             raise ConfigError(f"--option {value!r} is not NAME=VALUE", hint="as in --option least=5")
         pairs[name] = read_value(text, value)
-    steps: list[object] = [{"generate": method, "options": pairs}]
-    return {"steps": [*steps, *({"filter": name} for name in filters)]}
+    made = {"gather" if gathers(method or "") else "generate": method, "options": pairs}
+    listed: list[object] = [{"filter": name} for name in filters]
+    return {"steps": [*listed, made] if "gather" in made else [made, *listed]}

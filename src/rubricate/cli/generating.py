@@ -130,8 +130,11 @@ def run_generate(options: GenerateOptions) -> int:
         if len(journal) and not options.quiet:
             print(f"going on with {journal.path}: {counted(len(journal), 'row')} done", file=sys.stderr)
         run = _Run(options, chain, journal, survey, workshop)
+        finish = Finish(
+            recipe, options.out, options.data, options.rows, journal, run.places, chain, survey.cleaning
+        )
         try:
-            asyncio.run(run.go(engine))
+            asyncio.run(_work(run, engine, finish))
         except (KeyboardInterrupt, asyncio.CancelledError):
             journal.sync()
             hint = f"stopped; what is done is in {journal.path}. Run the same command again to go on."
@@ -139,16 +142,23 @@ def run_generate(options: GenerateOptions) -> int:
             raise KeyboardInterrupt from None
         finally:
             workshop.close_answers()
-        finish = Finish(
-            recipe, options.out, options.data, options.rows, journal, run.places, chain, survey.cleaning
-        )
         report = finish.write()
         print(table([*finish.lines(), ("seconds", f"{time.monotonic() - began:.1f}")]))
         print(f"\nwritten: {options.out} ({options.out / 'README.md'} says what is in it)")
         code = _close(options, journal, report.again, run.stopped)
     if options.push:
         push(options.out, options.push)
-    return code if report.written else 1
+    return code if report.written or any(made.rubric for made in finish.gathered) else 1
+
+
+async def _work(run: _Run, engine: Engine, finish: Finish) -> None:
+    """The rows, and once all are done what is made of all of them."""
+    try:
+        await run.go(engine)
+        if not run.incomplete:
+            await finish.gather()
+    finally:
+        await run.aclose()
 
 
 def _check(options: GenerateOptions) -> None:
@@ -233,6 +243,7 @@ class _Run:
     Attributes:
         places: where the journal holds the outcome of each row, -1 for none (8 bytes a row).
         stopped: why the run ended early, "" where it did not.
+        incomplete: it did, or rows failed by no fault of theirs.
     """
 
     def __init__(
@@ -240,6 +251,7 @@ class _Run:
     ) -> None:
         self.places = array("q", [-1]) * survey.rows
         self.stopped = ""
+        self.incomplete = False
         self._options = options
         self._chain = chain
         self._journal = journal
@@ -252,6 +264,8 @@ class _Run:
     async def go(self, engine: Engine) -> None:
         """Until all rows have an outcome, or the run has to stop. Raises ConfigError where all is refused."""
         chain = self._chain
+        if not chain.steps:
+            return
         groups = max(1, self._at_once // chain.group)
         try:
             with progress(
@@ -269,8 +283,10 @@ class _Run:
         except asyncio.CancelledError:
             print("\nstopping, waiting for calls in flight…", file=sys.stderr, flush=True)
             raise
-        finally:
-            await chain.aclose()
+
+    async def aclose(self) -> None:
+        """Release clients and models."""
+        await self._chain.aclose()
 
     async def _groups(self, step: Step) -> AsyncIterator[Sequence[WorkRow]]:
         """Rows that are to be done, as many together as the steps want to see."""
@@ -308,6 +324,7 @@ class _Run:
             self._fine += 1
             return
         self._failed += 1
+        self.incomplete = True
         self._judge_failure(str(lost.get("kind")), str(lost.get("reason")))
 
     def _judge_failure(self, kind: str, reason: str) -> None:

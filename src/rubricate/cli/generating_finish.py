@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from array import array
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from rubricate.cli.journal import Journal
@@ -13,9 +14,11 @@ from rubricate.data.turns import prompt_of
 from rubricate.data.writing import json_text
 from rubricate.errors import ConfigError, MissingExtraError
 from rubricate.narrow import as_object
+from rubricate.rubrics.generators.source import Source
 from rubricate.rubrics.pipeline.card import Card, render_card
 from rubricate.rubrics.pipeline.chain import Chain
 from rubricate.rubrics.pipeline.cleaning import Cleaning, clean_rows
+from rubricate.rubrics.pipeline.gathering import Gathered, gather, read_native
 from rubricate.rubrics.pipeline.recipe import GenerateRecipe
 from rubricate.rubrics.pipeline.report import Report
 from rubricate.rubrics.pipeline.rows import WorkRow, source_of
@@ -68,11 +71,31 @@ class Finish:
         self._before = before
         self._after: Cleaning | None = None
         self._columns = ColumnReport()
+        self._bare = not chain.steps  # nothing is made a row: the rows are there to be gathered from
+        self.gathered: list[Gathered] = []
+
+    async def gather(self) -> None:
+        """Let the steps that gather see the rows that are left; those rows are then in memory."""
+        self._clean()
+        gatherers = self._chain.gatherers
+        sources = list(self._sources()) if gatherers else []
+        for label, generator in gatherers:
+            self.gathered.append(await gather(label, generator, sources))
+
+    def _sources(self) -> Iterator[Source]:
+        for row, outcome in self._outcomes():
+            if "lost" not in outcome:
+                source = source_of(row, self.recipe.columns)
+                rubric = as_object(outcome.get("rubric"))
+                yield source if rubric is None else replace(source, rubrics=(read_native(rubric),))
+
+    def _clean(self) -> None:
+        if self.recipe.after is not None and self._after is None:
+            self._after = clean_rows(self.recipe.after, self.recipe.columns, self._written())
 
     def write(self) -> Report:
         """Write everything; what is there of an earlier run gives way to it."""
-        if self.recipe.after is not None:
-            self._after = clean_rows(self.recipe.after, self.recipe.columns, self._written())
+        self._clean()
         self._count()
         output = self.recipe.output
         with DatasetWriter(
@@ -84,6 +107,8 @@ class Finish:
         ) as writer:
             for row, outcome in self._outcomes():
                 self._write_row(writer, row, outcome)
+            for made in self.gathered:
+                self._write_gathered(writer, made)
             card = self._card()
             writer.text("README.md", render_card(card))
             writer.text("report.json", json_text(card.to_dict(), indent=2) + "\n")
@@ -102,7 +127,10 @@ class Finish:
             lines.append(("criteria dropped by filters", f"{dropped:,}"))
         for name, (total, count) in sorted(report.figures.items()):
             lines.append((f"  {name}", f"{total / count:.3f}"))
-        used = report.usage
+        for made in self.gathered:
+            count = "none" if made.rubric is None else f"{len(read_native(made.rubric))} criteria"
+            lines.append((f"{made.label}, of {made.rows:,} rows", count))
+        used = sum((made.usage for made in self.gathered), report.usage)
         lines.append(("model calls", f"{used.calls:,}"))
         if used.calls:
             lines += [
@@ -121,7 +149,7 @@ class Finish:
             if place >= 0:
                 yield row, self._cleaned(row, next(records), self._after)
             else:
-                yield row, self._cleaned(row, _UNREACHED, self._before)
+                yield row, self._cleaned(row, {} if self._bare else _UNREACHED, self._before)
 
     def _cleaned(self, row: WorkRow, outcome: Outcome, cleaning: Cleaning | None) -> Outcome:
         """The outcome, or what hygiene says of the row."""
@@ -151,6 +179,8 @@ class Finish:
                 step, kind, reason = (str(lost.get(name)) for name in ("step", "kind", "reason"))
                 report.lose(step, kind, reason, again=bool(lost.get("again")))
                 continue
+            if self._bare:
+                continue
             source = source_of(row, self.recipe.columns)
             rubric = as_object(outcome.get("rubric")) or {}
             report.add_rubric(rubric, prompt_of(source.prompt), self._part(row))
@@ -166,11 +196,15 @@ class Finish:
             from rubricate.data.hygiene_columns import with_origin
 
             record = with_origin(record, source=hygiene.source, licence=hygiene.licence)
-        return record | {"rubric": outcome["rubric"]}
+        parts = [one for one in (self._after, self._before) if one is not None and len(one.names) > 1]
+        split: dict[str, object] = {"split": self._part(row)} if parts else {}
+        return record | split | {"rubric": outcome["rubric"]}
 
     def _write_row(self, writer: DatasetWriter, row: WorkRow, outcome: Outcome) -> None:
         name = str(outcome.get("id") or row.name)
         lost = as_object(outcome.get("lost"))
+        if lost is None and self._bare:
+            return
         if lost is None:
             writer.add(self._part(row), self._record(row, outcome))
         else:
@@ -181,16 +215,24 @@ class Finish:
             if outcome.get(extra) and (lost is None or extra == "extra"):
                 writer.side(f"{extra}.jsonl", {**place, extra: outcome[extra]})
 
+    def _write_gathered(self, writer: DatasetWriter, made: Gathered) -> None:
+        if made.rubric is not None:
+            name = "rubric.json" if len(self.gathered) == 1 else f"rubric-{made.label}.json"
+            writer.text(name, json_text(made.rubric, indent=2) + "\n")
+        if made.extra:
+            writer.side("extra.jsonl", {"gather": made.label, "extra": made.extra})
+
     def _card(self) -> Card:
         return Card(
             self.recipe,
             self.report,
             self._columns.columns,
-            self._chain.identity(),
+            [*self._chain.identity(), *self._chain.gather_identity()],
             {} if self._before is None else self._before.report,
             {} if self._after is None else self._after.report,
             self.data.name,
             __version__,
+            [made.to_dict() for made in self.gathered],
         )
 
 
