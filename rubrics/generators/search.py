@@ -55,7 +55,8 @@ class SearchGenerator(ModelGenerator):
 
     Args:
         model: writes queries and rubric.
-        retriever: searches, or a name for `rubricate.search.connect_retriever`, such as `bm25:/data/notes`.
+        retriever: searches.
+        search: in its place, a name for `rubricate.search.connect_retriever`, such as `bm25:/data/notes`.
         queries: search queries that the model writes at most; 0 searches for the prompt itself.
         k: passages of each search.
         most_passages: passages that are shown at most, the best of each query in turn.
@@ -79,8 +80,9 @@ class SearchGenerator(ModelGenerator):
     def __init__(
         self,
         model: ChatModel,
-        retriever: Retriever | str,
+        retriever: Retriever | None = None,
         *,
+        search: str = "",
         queries: int = 3,
         k: int = 5,
         most_passages: int = 10,
@@ -108,7 +110,11 @@ class SearchGenerator(ModelGenerator):
                 raise ConfigError(f"{name} is {value!r}", hint=f"use {' or '.join(allowed)}")
         if min(k, most_passages, least_critical, quote_words) < 1 or min(queries, context_citations) < 0:
             raise ConfigError("k, most_passages, least_critical and quote_words are 1 or more, queries 0 or more")
-        self.retriever = connect_retriever(retriever)
+        if (retriever is None) == (not search):
+            raise ConfigError(
+                "give a retriever, or search= the name of one", hint="such as search='bm25:/data/notes'"
+            )
+        self.retriever = retriever or connect_retriever(search)
         self.queries, self.k, self.most_passages = queries, k, most_passages
         self.least_critical, self.most = least_critical, most
         self.uncited, self.nothing_found = uncited, nothing_found

@@ -10,7 +10,7 @@ import pytest
 
 from rubricate.chat.base import ChatRequest
 from rubricate.chat.mock import MockModel
-from rubricate.errors import ServerError
+from rubricate.errors import ConfigError, ServerError
 from rubricate.rubrics.formats import parse_rubric
 from rubricate.rubrics.generators.base import NoteKind
 from rubricate.rubrics.generators.search import SearchGenerator
@@ -183,5 +183,7 @@ async def test_a_search_that_fails_is_a_typed_failure() -> None:
 
 def test_it_pickles_and_takes_a_retrievers_name(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("Some text.")
-    one = SearchGenerator(MockModel("x"), f"bm25:{tmp_path}")
+    one = SearchGenerator(MockModel("x"), search=f"bm25:{tmp_path}")
     assert pickle.loads(pickle.dumps(one)).fingerprint == one.fingerprint
+    with pytest.raises(ConfigError, match="give a retriever"):
+        SearchGenerator(MockModel("x"))
