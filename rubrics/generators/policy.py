@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Unpack
 
+from rubricate.bridge import run_sync
 from rubricate.chat.base import ChatModel
 from rubricate.errors import ConfigError, ParseError
 from rubricate.failures import failure
@@ -132,6 +133,10 @@ class PolicyGenerator(ModelGenerator, DatasetGenerator):
     async def generate_from(self, sources: Sequence[Source] = ()) -> Generated:
         """One rubric of the whole policy; the sources' prompts, where there are any, show what it is applied to."""
         return await super().generate_from(list(sources) or [_ANY])
+
+    def generate_from_sync(self, sources: Sequence[Source] = ()) -> Generated:
+        """`generate_from` for sync callers."""
+        return run_sync(self.generate_from(sources))
 
     async def write_from(self, sources: Sequence[Source]) -> Generated:
         """Criteria for every clause, and again for those that have none."""
