@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Unpack
 
+import numpy as np
+
 from rubricate.chat.base import ChatModel
 from rubricate.errors import ConfigError
 from rubricate.failures import failure
@@ -168,6 +170,7 @@ class RecursiveGenerator(ModelGenerator):
             return
         criteria = await self._aligned(run, criteria)
         run.items = await run.pool.score(criteria) if criteria else []
+        run.failed = run.failed or _away(run.pool, run.items)
 
     async def _first(self, run: _Run) -> list[Criterion]:
         if run.source.rubrics:
@@ -202,6 +205,9 @@ class RecursiveGenerator(ModelGenerator):
                 share = parent.criterion.weight / len(parts)
                 parts = [one.model_copy(update={"weight": share}) for one in parts]
                 scored = await run.pool.score(parts, parent.depth + 1)
+                run.failed = _away(run.pool, scored)
+                if run.failed is not None:
+                    break
                 at = run.items.index(parent)
                 run.items[at : at + 1] = scored
                 accepted += scored
@@ -315,6 +321,13 @@ class RecursiveGenerator(ModelGenerator):
         await self.judge.aclose()
         if self.start is not None:
             await self.start.aclose()
+
+
+def _away(pool: Pool, scored: Sequence[Scored]) -> Failure | None:
+    """The failure of a judge that was away while a criterion was judged: the row is to be done again."""
+    unknown = any(np.isnan(one.scores).all() and one.failed for one in scored)
+    away = pool.failure is not None and pool.failure.cause is FailureCause.INFRASTRUCTURE
+    return pool.failure if unknown and away else None
 
 
 def _ends(source: Source) -> tuple[Text, Text] | None:

@@ -9,8 +9,8 @@ from itertools import zip_longest
 from typing import Literal, Unpack
 
 from rubricate.chat.base import ChatModel
-from rubricate.errors import ConfigError, ParseError
-from rubricate.failures import failure
+from rubricate.errors import ChatError, ConfigError, ParseError
+from rubricate.failures import failure, failure_of
 from rubricate.narrow import as_array, as_object
 from rubricate.prompts import Prompt, load_prompt
 from rubricate.rubrics.criterion import BinaryScale, Criterion, Importance, Provenance
@@ -136,7 +136,10 @@ class SearchGenerator(ModelGenerator):
         usage, notes = asked.usage, list(asked.notes)
         if asked.value is None:
             return Generated.failed(asked.failure or _nothing(), usage=usage, notes=notes)
-        passages = await self._passages(asked.value)
+        try:
+            passages = await self._passages(asked.value)
+        except ChatError as error:
+            return Generated.failed(failure_of(error), usage=usage, notes=notes)
         extra: dict[str, object] = {"queries": list(asked.value), "passages": [one.place for one in passages]}
         if not passages and self.nothing_found == "fail":
             return replace(Generated.failed(_nothing(), usage=usage, notes=notes), extra=extra)

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rubricate.chat.mock import MockModel
 from rubricate.errors import ConfigError, FormatError, ServerError
@@ -85,6 +87,51 @@ def test_labels_anchors_tables_code_and_repeated_labels() -> None:
     found = parse_policy(text).clauses
     assert [one.id for one in found] == ["R-4", "R-4 (2)", "truth", "4", "5"]
     assert found[2].text == "Be true." and found[3].text == "Say no | always" and "# no heading" in found[4].text
+
+
+pieces = st.sampled_from(
+    [
+        "# One",
+        "## 2.1 Two",
+        "- item",
+        "  - inner",
+        "1. first",
+        "(a) letter",
+        "Words here.",
+        "The rule:",
+        "",
+        "",
+        "===",
+        "---",
+    ]
+    + [
+        "```",
+        "| a | b |",
+        "Article 7: x",
+        "[R-1] y",
+        "z {#q}",
+        "> quoted",
+        "<!-- no -->",
+        "§ 4 text",
+        "* * *",
+        "\t",
+        "2.3 deep",
+    ]
+)
+
+
+@given(st.lists(pieces, max_size=14))
+def test_any_text_is_clauses_in_its_own_words_and_order(lines: list[str]) -> None:
+    try:
+        clauses = parse_policy("\n".join(lines)).clauses
+    except FormatError as error:
+        assert "no clause" in str(error)
+        return
+    assert len({one.id for one in clauses}) == len(clauses)
+    places = [one.line or 0 for one in clauses]
+    assert places == sorted(places) and 1 <= places[0] and places[-1] <= len(lines)
+    for one in clauses:
+        assert one.text.strip() and one.text.splitlines()[0] in lines[(one.line or 1) - 1]
 
 
 def test_yaml_lists_objects_and_files(tmp_path: Path) -> None:

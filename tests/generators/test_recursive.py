@@ -225,6 +225,17 @@ async def test_failed_judgements_meet_nothing_and_have_no_weight() -> None:
     assert nothing.rubric is None and nothing.failure is not None and nothing.failure.kind is FailureKind.SERVER
 
 
+async def test_a_judge_that_goes_away_on_the_way_fails_the_row() -> None:
+    def later(response: str, criterion: Criterion) -> bool | Failure:
+        away = Failure(FailureKind.SERVER, FailureCause.INFRASTRUCTURE, "away", True)
+        return away if "mu" in criterion.text else meets(response, criterion)
+
+    model = scripted(listed("alpha", "zeta", "eta"), {"alpha": listed("mu", "nu")}, clean)
+    made = await RecursiveGenerator(model, ScriptedJudge(later)).generate(SOURCE)
+    assert made.rubric is None and made.failure is not None and made.failure.retryable
+    assert made.usage.calls == 3 + 4 * 5
+
+
 async def test_a_rubric_to_start_from_keeps_ids_polarity_and_origin() -> None:
     given = Rubric(
         criteria=(

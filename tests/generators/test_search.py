@@ -179,6 +179,7 @@ class Away(Retriever):
 async def test_a_search_that_fails_is_a_typed_failure() -> None:
     made = await SearchGenerator(asking(), Away()).generate(SOURCE)
     assert made.rubric is None and made.failure is not None and made.failure.kind is FailureKind.SERVER
+    assert made.usage.calls == 1  # the queries were paid for
 
 
 def test_it_pickles_and_takes_a_retrievers_name(tmp_path: Path) -> None:
