@@ -254,7 +254,9 @@ class Chain:
         """Steps whose calls depend on what others made: methods that start from rubrics, filters that judge."""
         first = [label for label, _ in self.first_generators]
         judging = [
-            step.label for step in self.steps if isinstance(step, _Filtering) and hasattr(step.filter, "judge")
+            step.label
+            for step in self.steps
+            if isinstance(step, _Filtering) and getattr(step.filter, "judge", None)
         ]
         return (
             [s.label for s in self.steps if isinstance(s, _Writing) and s.label not in first]

@@ -11,6 +11,7 @@ from typing import Protocol, cast
 
 from rubricate.data.io import Row, file_kind, read_rows
 from rubricate.data.jsontext import parse_json
+from rubricate.data.writing import json_text
 from rubricate.errors import FormatError, MissingExtraError
 from rubricate.narrow import as_object
 from rubricate.rubrics.formats import rubric_from_row
@@ -102,6 +103,9 @@ def _saved(folder: Path) -> Iterator[Row]:
         folder = folder / splits[0]
     loaded = cast("_Loaded", library.load_from_disk(str(folder)))
     for line, record in enumerate(loaded, start=1):
+        json_text(
+            record, source=str(folder), line=line
+        )  # images, dates and the like have no place in a prompt's row
         yield Row(str(folder), line, dict(record))
 
 

@@ -60,8 +60,8 @@ class Logging(ChatModel):
         number = int(re.search(r"thing (\\d+)", text)[1])
         self.calls += 1
         self.say(["asked", number, request.sample])
-        if self.die_at and self.calls >= self.die_at:
-            os.kill(os.getpid(), signal.SIGKILL)
+        if self.die_at and self.calls == self.die_at:
+            os.kill(os.getpid(), getattr(signal, os.environ.get("DIE_BY", "SIGKILL")))
         if self.refuse:
             raise RequestError("wrong key", status=401)
         if self.fail_from and self.calls >= self.fail_from:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 from tests.generate.conftest import Run, make_rows
 
 from rubricate.chat.mock import MockModel
+from rubricate.cli.backing import Bounds
+from rubricate.cli.generating_parts import Workshop
 from rubricate.data.records import Rollout
 from rubricate.embed import Embedder, MockEmbedder
 from rubricate.errors import ConfigError
@@ -18,11 +21,12 @@ from rubricate.rubrics import Rubric
 from rubricate.rubrics.filters import Form, LabelConsistency, PairJudgeLike, Redundancy
 from rubricate.rubrics.generators.base import DatasetGenerator, Generator
 from rubricate.rubrics.generators.reference import ReferenceGenerator
-from rubricate.rubrics.pipeline import FILTERS, METHODS, Chain, build_method, load_generate_recipe
+from rubricate.rubrics.pipeline import FILTERS, METHODS, Chain, WorkRow, build_method, load_generate_recipe
 from rubricate.rubrics.pipeline.building import Names, options_model
 from rubricate.rubrics.pipeline.filtering import build_filter
 from rubricate.types import Judge
 
+CRITERIA = [{"title": "Cause", "description": "Essential Criteria: The response names scattering as the cause."}]
 ALL = Names("m", "j", "e")
 
 
@@ -145,7 +149,7 @@ def test_two_rubrics_a_row_need_a_step_that_makes_one_of_them() -> None:
 
 
 # Needed besides model, judge and embedder.
-MUST = {"policy": {"policy": "policy.md"}, "search": {"retriever": "bm25:docs"}}
+MUST = {"policy": {"policy": "policy.md"}, "search": {"search": "bm25:docs"}}
 
 
 @pytest.mark.parametrize("name", sorted(METHODS))
@@ -202,9 +206,19 @@ def test_parts_are_given_where_they_are_needed_or_named() -> None:
     assert mocks.given == [("pair_judge", "j"), ("embedder", "e"), ("embedder", "e"), ("judge", "j")]
 
 
-def test_a_chain_pickles() -> None:
-    chain = Chain(load_generate_recipe(steps(REFERENCE, {"filter": "form"})), Mocks())
-    assert chain.identity() == pickle.loads(pickle.dumps(chain)).identity()
+async def test_a_chain_pickles_with_what_the_command_supplies(tmp_path: Path) -> None:
+    script = tmp_path / "script.jsonl"
+    script.write_text(json.dumps({"text": json.dumps({"criteria": CRITERIA})}) + "\n")
+    fields = steps({"generate": "reference", "options": {"least": 1}}, {"filter": "form"})
+    fields["model"] = f"mock:{script}"
+    read = load_generate_recipe(fields)
+    chain = Chain(read, Workshop(read, Bounds(concurrency=2), tmp_path / "answers.sqlite"))
+    copy = pickle.loads(pickle.dumps(chain))
+    assert chain.identity() == copy.identity()
+    row = WorkRow(0, "rows", 1, "1", {"prompt": "Why is the sky blue?", "reference": "r"})
+    (outcome,) = await copy([row])
+    assert json.loads(json.dumps(outcome))["rubric"]["criteria"][0]["id"] == "cause"
+    await copy.aclose()
 
 
 def test_what_is_wrong_is_said_before_anything_is_asked(run: Run, tmp_path: Path) -> None:

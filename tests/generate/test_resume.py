@@ -43,6 +43,18 @@ def test_a_run_that_is_killed_twice_has_each_row_once_and_repeats_calls_in_fligh
         assert (tmp_path / "calm" / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
 
 
+def test_a_run_that_is_stopped_says_how_to_go_on(start: Start, tmp_path: Path) -> None:
+    command = arguments(make_rows(tmp_path / "rows.jsonl", 200), "--concurrency", 4)
+    stopped = start({"DIE_AT": "60", "DIE_BY": "SIGINT"}, *command)
+    assert stopped.returncode == 130, stopped.stderr
+    assert "Run the same command again to go on" in stopped.stderr
+    assert "Traceback" not in stopped.stderr
+    assert start({}, *command).returncode == 0
+    asked = Counter(calls())
+    assert sum(asked.values()) - len(asked) <= 4
+    assert len(records(tmp_path / "out")) == 196
+
+
 def test_a_budget_ends_the_run_before_it_is_passed_and_a_larger_one_goes_on(run: Run, tmp_path: Path) -> None:
     rows = make_rows(tmp_path / "rows.jsonl", 40)
     tokens = ["--set", "steps.0.options.max_tokens=60"]

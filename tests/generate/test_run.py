@@ -54,8 +54,8 @@ def test_rows_with_their_rubrics_a_card_and_why_others_have_none(run: Run, tmp_p
     card = (tmp_path / "out" / "README.md").read_text()
     for said in ("59 of 60 rows of `rows.jsonl`", "penalty | 59 | 33.3%", "<svg", "data/train-*.jsonl", "topic"):
         assert said in card
-    made_by = as_array(found["made_by"]) or ()
-    assert str((as_object(made_by[0]) or {})["prompt"]) in card
+    (made_by,) = as_array(found["made_by"]) or [None]
+    assert str((as_object(made_by) or {})["prompt"]) in card
     assert "calls, at least 60" in " ".join(result.stderr.split())
     assert "60 of 60 rows" in result.stderr
     assert "1 without a rubric" in result.stderr

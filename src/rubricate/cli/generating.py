@@ -21,7 +21,7 @@ from rubricate.cli.journal import Journal, journal_path
 from rubricate.cli.preflight import load_in_process
 from rubricate.cli.progress import Step, progress
 from rubricate.cli.summary import counted, table
-from rubricate.errors import ConfigError
+from rubricate.errors import ConfigError, FormatError
 from rubricate.narrow import as_array, as_object
 from rubricate.rubrics.pipeline.chain import Chain
 from rubricate.rubrics.pipeline.cleaning import Cleaning, clean_rows
@@ -113,6 +113,7 @@ def run_generate(options: GenerateOptions) -> int:
         _remove_answers(options.answers_path)
     chain = Chain(recipe, workshop, source=options.recipe_name)
     _check_budget(options, workshop)
+    before = _stamp(options.data)
     survey = _survey(options, chain)
     _say_estimate(options, survey)
     if options.dry_run:
@@ -142,6 +143,12 @@ def run_generate(options: GenerateOptions) -> int:
             raise KeyboardInterrupt from None
         finally:
             workshop.close_answers()
+        if _stamp(options.data) != before:
+            raise FormatError(
+                "the data was changed while it was worked on",
+                source=str(options.data),
+                hint="run the same command again: rows that are the same are not done again",
+            )
         report = finish.write()
         print(table([*finish.lines(), ("seconds", f"{time.monotonic() - began:.1f}")]))
         print(f"\nwritten: {options.out} ({options.out / 'README.md'} says what is in it)")
@@ -187,6 +194,16 @@ def _check_budget(options: GenerateOptions, workshop: Workshop) -> None:
 
 def _names(options: GenerateOptions, workshop: Workshop) -> set[str]:
     return {options.recipe.settings_of(name.removesuffix("#judge")).name for name in workshop.models}
+
+
+def _stamp(data: Path) -> list[tuple[str, int, int]]:
+    """Tells whether the data is still the same. Raises ConfigError for what cannot be read twice."""
+    if data.exists() and not (data.is_file() or data.is_dir()):
+        raise ConfigError(
+            f"{data} is a pipe or device, and the data is read more than once", hint="save it to a file"
+        )
+    files = [data] if data.is_file() else sorted(path for path in data.rglob("*") if path.is_file())
+    return [(str(path), found.st_size, found.st_mtime_ns) for path in files for found in [path.stat()]]
 
 
 def _remove_answers(path: Path) -> None:
