@@ -11,6 +11,7 @@ from rubricate.cli import options as opt
 from rubricate.cli.cache_command import BareCache, cache_app
 from rubricate.cli.convert_command import convert
 from rubricate.cli.doctor_command import doctor
+from rubricate.cli.generate_command import generate
 from rubricate.cli.lint_command import lint
 from rubricate.cli.reporting import reported
 from rubricate.cli.train_command import train_app
@@ -146,7 +147,7 @@ def demo(
         run_demo(out, None if no_model else judge)
 
 
-for _command in (convert, lint, verifiers, doctor, demo):
+for _command in (convert, lint, verifiers, doctor, demo, generate):
     app.command()(_command)
 app.add_typer(cache_app, name="cache")
 app.add_typer(train_app, name="train")

@@ -106,7 +106,7 @@ class Bm25Retriever(Retriever):
         try:
             import bm25s
         except ImportError:
-            raise MissingExtraError("bm25s", command="pip install bm25s") from None
+            raise MissingExtraError("bm25s", extra="search") from None
         index = cast("_Index", bm25s.BM25(k1=self.k1, b=self.b))
         index.index([words_of(f"{one.title} {one.text}") for one in self.passages], show_progress=False)
         return index
