@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, cast
@@ -222,6 +223,8 @@ class AnswerTrainer(SFTTrainer):
             return {}
         trainer = cast("_Parts", self)
         scores = score_sheets(trainer.model, self.held_out, context=trainer.compute_loss_context_manager)
+        if not math.isfinite(scores.loss):
+            trainer.log({f"{metric_key_prefix}_loss": scores.loss})  # where it is refused
         metrics = {f"{metric_key_prefix}_{name}": value for name, value in measure(scores).items()}
         trainer.log(dict(metrics))
         trainer.control = trainer.callback_handler.on_evaluate(

@@ -144,7 +144,8 @@ def make_tiny(folder: Path, texts: Sequence[str], *, seed: int = 0) -> None:
         show_progress=False,
     )
     # both answers often enough to be tokens of their own
-    core.train_from_iterator([*texts, *["Answer: yes", "Answer: no"] * (10 * len(texts) + 10)], trainer)
+    read = [text.encode(errors="replace").decode() for text in texts]  # halves of surrogate pairs are no text
+    core.train_from_iterator([*read, *["Answer: yes", "Answer: no"] * (10 * len(read) + 10)], trainer)
     fast = transformers.PreTrainedTokenizerFast(tokenizer_object=core, eos_token="<|end|>", pad_token="<|pad|>")
     fast.chat_template = _TEMPLATE
     sizes: dict[str, object] = {

@@ -24,6 +24,7 @@ from rubricate.training.fitting import Fit
 from rubricate.training.labelled import LabelledSplits
 from rubricate.training.measures import Scores, measure
 from rubricate.training.recipe import AnswerSettings, Recipe
+from rubricate.training.run_folder import whole_folder
 
 __all__ = ["Finished", "finish_judge", "make_judge", "save_model"]
 
@@ -60,10 +61,12 @@ def save_model(recipe: Recipe, base: Base, model: object, folder: Path) -> str:
     import torch
 
     if recipe.lora is not None and isinstance(model, torch.nn.Module):
-        save_adapter(model, folder / ADAPTER, base=base.name.removeprefix("local:"))
+        with whole_folder(folder / ADAPTER) as part:
+            save_adapter(model, part, base=base.name.removeprefix("local:"))
         return ADAPTER
-    base.model.save_pretrained(str(folder / MODEL))
-    base.tokenizer.save_pretrained(str(folder / MODEL))
+    with whole_folder(folder / MODEL) as part:
+        base.model.save_pretrained(str(part))
+        base.tokenizer.save_pretrained(str(part))
     return MODEL
 
 

@@ -11,7 +11,7 @@ import torch
 
 from rubricate.training.answer_trainer import AnswerTrainer, SheetCollator
 from rubricate.training.base_models import Base, with_adapters
-from rubricate.training.journal import Journal, last_checkpoint
+from rubricate.training.journal import Journal, Standing, is_measure, last_checkpoint, standing
 from rubricate.training.recipe import Recipe
 from rubricate.training.text_trainer import TextCollator, TextTrainer
 
@@ -59,6 +59,8 @@ class _Trainer(Protocol):
 
     def evaluate(self) -> dict[str, float]: ...
 
+    def _load_from_checkpoint(self, resume_from_checkpoint: str) -> None: ...
+
     def remove_callback(self, callback: type[object]) -> object: ...
 
 
@@ -88,16 +90,43 @@ def fit(
     """
     last = last_checkpoint(folder / CHECKPOINTS) if resume else None
     model = base.module if recipe.lora is None else with_adapters(base, recipe.lora, seed=recipe.run.seed)
-    journal = Journal(folder, resumed=None if last is None else last[0], minutes=recipe.run.max_minutes, say=say)
-    trainer = _trainer(recipe, base, model, train, held_out, folder, journal, first=last is None)
-    trainer.train(resume_from_checkpoint=None if last is None else str(last[1]))
+    journal = Journal(
+        folder,
+        resumed=None if last is None else last[0],
+        minutes=recipe.run.max_minutes,
+        evaluates=held_out is not None,
+        say=say,
+    )
+    stood = None if last is None else standing(last[1])
+    trainer = _trainer(recipe, base, model, train, held_out, folder, journal, stood)
+    if last is not None and stood is not None and _is_over(recipe, stood, journal):
+        _restore(trainer, recipe, stood, last[1])
+    else:
+        trainer.train(resume_from_checkpoint=None if last is None else str(last[1]))
     seconds = journal.close()
     metrics = trainer.evaluate() if held_out is not None else {}
     best = trainer.state.best_global_step if recipe.run.keep_best and held_out is not None else None
     # accelerate has put autocast around it; the judge will run without
     model = trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
-    known = {name.removeprefix("eval_"): value for name, value in metrics.items() if name.startswith("eval_")}
-    return Fit(model, trainer.state.global_step, seconds, best, journal.expired, known)
+    measures = {name: value for name, value in metrics.items() if is_measure(name)}
+    known = {name.removeprefix("eval_"): value for name, value in measures.items() if name.startswith("eval_")}
+    expired = journal.expired and not (stood is not None and stood.all_steps)
+    return Fit(model, trainer.state.global_step, seconds, best, expired, known)
+
+
+def _is_over(recipe: Recipe, stood: Standing, journal: Journal) -> bool:
+    """Whether nothing is left to do after a checkpoint. A run that its time has ended may have been given more."""
+    idle = recipe.run.patience is not None and stood.unimproved >= recipe.run.patience
+    return stood.over and (stood.all_steps or idle or journal.expired)
+
+
+def _restore(trainer: _Trainer, recipe: Recipe, stood: Standing, last: Path) -> None:
+    """The weights and the state that a run ended with; the trainer itself would make one more step."""
+    from transformers import TrainerState
+
+    trainer.state = cast("_State", TrainerState.load_from_json(str(last / "trainer_state.json")))
+    kept = stood.best if recipe.run.keep_best and stood.best is not None else last
+    trainer._load_from_checkpoint(str(kept))  # pyright: ignore[reportPrivateUsage] -- there is no public way
 
 
 def _trainer(
@@ -108,14 +137,15 @@ def _trainer(
     held_out: SheetCollator | TextCollator | None,
     folder: Path,
     journal: Journal,
-    *,
-    first: bool,
+    stood: Standing | None,
 ) -> _Trainer:
     from transformers.trainer_callback import EarlyStoppingCallback, PrinterCallback
 
     callbacks: list[object] = [journal]
     if recipe.run.patience is not None and held_out is not None:
-        callbacks.append(EarlyStoppingCallback(early_stopping_patience=recipe.run.patience))
+        stopping = EarlyStoppingCallback(early_stopping_patience=recipe.run.patience)
+        stopping.early_stopping_patience_counter = 0 if stood is None else stood.unimproved
+        callbacks.append(stopping)
     count, more = len(train), 0 if held_out is None else len(held_out)
     collate = train
     if isinstance(train, TextCollator) and isinstance(held_out, TextCollator):
@@ -124,7 +154,7 @@ def _trainer(
     make = cast("Callable[..., _Trainer]", TextTrainer if isinstance(train, TextCollator) else AnswerTrainer)
     trainer = make(
         model=model,
-        args=_arguments(recipe, base, folder, evaluates=held_out is not None, first=first),
+        args=_arguments(recipe, base, folder, evaluates=held_out is not None, first=stood is None),
         data_collator=collate,
         train_dataset=_numbers(0, count),
         eval_dataset=_numbers(count, count + more) if more else None,
@@ -171,6 +201,7 @@ def _arguments(recipe: Recipe, base: Base, folder: Path, *, evaluates: bool, fir
         data_seed=run.seed,
         activation_checkpointing=run.gradient_checkpointing,
         logging_steps=run.log_every,
+        logging_nan_inf_filter=False,  # it would show the last loss that was a number in place of this one
         eval_strategy="steps" if evaluates else "no",
         eval_steps=run.eval_every,
         eval_on_start=evaluates and first,

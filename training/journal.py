@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, cast
 
 from transformers import TrainerCallback
 
-from rubricate.data.io import parse_json, write_jsonl
-from rubricate.errors import FormatError
+from rubricate.data.io import parse_json, write_json, write_jsonl
+from rubricate.errors import ConfigError, FormatError
 from rubricate.narrow import as_number, as_object
 
-__all__ = ["Journal", "last_checkpoint", "read_metrics"]
+__all__ = ["METRICS", "Journal", "Standing", "is_measure", "last_checkpoint", "read_metrics", "standing"]
 
 METRICS = "metrics.jsonl"
 _WHOLE = "complete"
@@ -50,6 +52,44 @@ def last_checkpoint(folder: Path) -> tuple[int, Path] | None:
     return max(found, default=None)
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a run stood at a checkpoint.
+
+    Attributes:
+        over: the run was to stop there, because it had made all its steps, by its time or for lack of progress.
+        all_steps: it had made all of them.
+        unimproved: evaluations in a row that were no better than the best, where the run counts them.
+        best: the checkpoint that evaluated best, if it is still there.
+    """
+
+    over: bool
+    all_steps: bool
+    unimproved: int
+    best: Path | None
+
+
+def standing(checkpoint: Path) -> Standing:
+    """Where a run stood, read from a checkpoint, which is made to name the best one where the folder lies now."""
+    path = checkpoint / "trainer_state.json"
+    state = dict(as_object(parse_json(path.read_text(encoding="utf-8"), source=str(path))) or {})
+    best: Path | None = None
+    if isinstance(named := state.get("best_model_checkpoint"), str):
+        best = checkpoint.parent / Path(named).name
+        if str(best) != named:
+            write_json(path, {**state, "best_model_checkpoint": str(best)})
+    parts = as_object(state.get("stateful_callbacks")) or {}
+    order = as_object((as_object(parts.get("TrainerControl")) or {}).get("args")) or {}
+    patience = as_object((as_object(parts.get("EarlyStoppingCallback")) or {}).get("attributes")) or {}
+    steps, most = (as_number(state.get(name)) or 0.0 for name in ("global_step", "max_steps"))
+    return Standing(
+        over=order.get("should_training_stop") is True,
+        all_steps=steps >= most,
+        unimproved=int(as_number(patience.get("early_stopping_patience_counter")) or 0),
+        best=best if best is not None and best.is_dir() else None,
+    )
+
+
 def read_metrics(path: Path) -> list[dict[str, float]]:
     """The lines of a run's metrics; one that was cut off while being written is left out."""
     lines: list[dict[str, float]] = []
@@ -69,11 +109,18 @@ class Journal(TrainerCallback):
         folder: of the run.
         resumed: step of the checkpoint that the run goes on from; what was measured after it is measured again.
         minutes: time limit, over all parts of the run.
+        evaluates: whether there are rows to evaluate on.
         say: is given each line for people.
     """
 
     def __init__(
-        self, folder: Path, *, resumed: int | None, minutes: float | None, say: Callable[[str], None] | None = None
+        self,
+        folder: Path,
+        *,
+        resumed: int | None,
+        minutes: float | None,
+        evaluates: bool = True,
+        say: Callable[[str], None] | None = None,
     ) -> None:
         self.path = folder / METRICS
         known = read_metrics(self.path) if resumed is not None else []
@@ -81,9 +128,10 @@ class Journal(TrainerCallback):
         write_jsonl(self.path, kept)
         self._before = max((line.get("seconds", 0.0) for line in kept), default=0.0)
         self._limit = None if minutes is None else 60.0 * minutes
+        self._evaluates = evaluates
         self._say = say
         self._start = time.monotonic()
-        self._expired = False
+        self._expired = self._limit is not None and self._before > self._limit
         self._open = True
 
     @property
@@ -113,9 +161,16 @@ class Journal(TrainerCallback):
         logs: Mapping[str, object] | None = None,
         **kwargs: object,
     ) -> None:
-        """Append a line."""
+        """Append a line. Raises ConfigError where the loss is no number any more: nothing is saved after that."""
         at = cast("_State", state)
-        numbers = {name: as_number(value) for name, value in (logs or {}).items() if _kept(name)}
+        for name in ("loss", "eval_loss"):
+            value = (logs or {}).get(name)
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ConfigError(
+                    f"the loss is {value} after step {at.global_step}: training has diverged",
+                    hint="lower optimiser.learning_rate, or take model.precision=fp32",
+                )
+        numbers = {name: as_number(value) for name, value in (logs or {}).items() if is_measure(name)}
         known = {name: value for name, value in numbers.items() if value is not None}
         if not known or not self._open or not at.is_world_process_zero:
             return
@@ -131,10 +186,12 @@ class Journal(TrainerCallback):
         order = cast("_Control", control)
         at = cast("_State", state)
         if at.global_step >= at.max_steps:
-            order.should_evaluate = order.should_save = True
+            order.should_save = True
+            order.should_evaluate = self._evaluates
         if self._limit is not None and self.seconds > self._limit:
             self._expired = True
-            order.should_training_stop = order.should_evaluate = order.should_save = True
+            order.should_training_stop = order.should_save = True
+            order.should_evaluate = self._evaluates
 
     def on_save(self, args: object, state: object, control: object, **kwargs: object) -> None:
         """Mark the checkpoint as whole."""
@@ -144,7 +201,8 @@ class Journal(TrainerCallback):
             (place / _WHOLE).touch()
 
 
-def _kept(name: str) -> bool:
+def is_measure(name: str) -> bool:
+    """Whether a number of the trainer's log is one of the run's; its times and counts of its own are not."""
     return name != "epoch" and not any(part in name for part in _LEFT_OUT)
 
 

@@ -128,12 +128,13 @@ def split_labelled(data: DataSettings, generate: Generator | None = None) -> Lab
     """
     splits = LabelledSplits()
     make = generate or functools.partial(_make, data.without_kinds)
+    items: list[Labelled] = []
     for source in data.train:
         if source == CHECKS:
             splits.train += _generated(data, make, "train")
-            continue
-        items = read_labelled(source, columns=data.columns, notes=splits.notes)
-        _deal(splits, items, data)
+        else:
+            items += read_labelled(source, columns=data.columns, notes=splits.notes)
+    _deal(splits, items, data)  # all files together: a prompt may be in several
     generated = (CHECKS,) if set(data.train) == {CHECKS} else ()
     for source in data.held_out or generated:
         splits.held_out += _source(source, data, make, "held_out", splits.notes)
@@ -145,11 +146,27 @@ def split_labelled(data: DataSettings, generate: Generator | None = None) -> Lab
         raise ConfigError("nothing is left to train on", hint="lower data.held_out_share, or give more rows")
     if not splits.held_out:
         raise ConfigError("nothing is held out to evaluate on", hint="name data.held_out, or give more prompts")
+    splits.notes += _overlaps(splits)
     return splits
 
 
+def _overlaps(splits: LabelledSplits) -> list[str]:
+    """What makes results doubtful: prompts that are trained on and measured with, labels that contradict."""
+    notes: list[str] = []
+    trained = {repr(item.rollout.prompt) for item in splits.own}
+    for use, items in (("evaluated on", splits.held_out), ("calibrated with", splits.calibration)):
+        both = trained & {repr(item.rollout.prompt) for item in items}
+        notes += [f"{len(both)} prompts that are {use} are trained on, too"] if both else []
+    labels: dict[tuple[str, str, str], set[bool]] = {}
+    for item in splits.own:
+        key = (repr(item.rollout.prompt), repr(item.rollout.response), item.criterion.text)
+        labels.setdefault(key, set()).add(item.met)
+    torn = sum(len(found) > 1 for found in labels.values())
+    return [*notes, f"{torn} criteria are labelled both true and false for one response"] if torn else notes
+
+
 def _deal(splits: LabelledSplits, items: Sequence[Labelled], data: DataSettings) -> None:
-    """A file's items among the splits that have no sources of their own, whole prompts together.
+    """The files' items among the splits that have no sources of their own, whole prompts together.
 
     Of few prompts, too, one at least is held out for each: they go by rank of their hash, not by its value.
     """

@@ -6,10 +6,9 @@ import difflib
 import os
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from pathlib import Path
-from typing import Literal, Self, cast
+from typing import Annotated, Literal, Self, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from rubricate.data.io import read_values
 from rubricate.errors import ConfigError, FormatError
@@ -29,14 +28,27 @@ __all__ = [
 ]
 
 
+_Seed = Annotated[int, Field(ge=0, lt=2**32)]  # as numpy takes them
+_Beta = Annotated[float, Field(ge=0.0, lt=1.0)]
+
+
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_truth_for_a_number(cls, value: object, info: ValidationInfo) -> object:
+        """`lora.r=yes` is no rank of 1."""
+        kind = cls.model_fields[info.field_name or ""].annotation
+        if isinstance(value, bool) and {int, float} & {kind, *getattr(kind, "__args__", ())}:
+            raise ValueError(f"expected a number, not {str(value).lower()}")
+        return value
 
 
 class DataSettings(_Part):
     """Where rows come from, and what becomes of those that are too long."""
 
-    train: tuple[str, ...] = ("checks",)
+    train: tuple[str, ...] = Field(default=("checks",), min_length=1)
     """Sources: files of rows, or `checks` for generated checks (objective `answer` only)."""
     held_out: tuple[str, ...] = ()
     """Sources to evaluate on. None: `held_out_share` of the training files' prompts; without files, checks."""
@@ -54,7 +66,7 @@ class DataSettings(_Part):
     """Generated checks of a response."""
     without_kinds: tuple[str, ...] = ()
     """Kinds of generated checks to leave out everywhere; `counted` is all that code decides by counting."""
-    seed: int = 0
+    seed: _Seed = 0
     """Of generated checks and of what is held out."""
     max_tokens: int = Field(default=1024, ge=8)
     """Most tokens of a row (objective `text`) or of one question (objective `answer`)."""
@@ -78,7 +90,7 @@ class ModelSettings(_Part):
 class LoraSettings(_Part):
     """Low-rank adapters (Hu et al. 2021, arXiv 2106.09685)."""
 
-    r: int = Field(default=16, ge=1)
+    r: int = Field(default=16, ge=1, le=2**14)
     """Rank."""
     alpha: float = Field(default=32.0, gt=0.0)
     """Scale: updates are multiplied by alpha / r."""
@@ -101,7 +113,7 @@ class OptimiserSettings(_Part):
     """Of AdamW."""
     clip: float = Field(default=1.0, gt=0.0)
     """Largest norm of the gradient."""
-    betas: tuple[float, float] = (0.9, 0.999)
+    betas: tuple[_Beta, _Beta] = (0.9, 0.999)
     """Of AdamW."""
 
 
@@ -126,9 +138,9 @@ class RunSettings(_Part):
     """The result is the checkpoint that evaluated best (AUC, or loss with objective `text`), not the last."""
     patience: int | None = Field(default=None, ge=1)
     """Stop when so many evaluations in a row were no better than the best."""
-    seed: int = 0
+    seed: _Seed = 0
     """Of weights, order of the data and dropout."""
-    threads: int | None = Field(default=None, ge=1)
+    threads: int | None = Field(default=None, ge=1, le=1024)
     """CPU threads; None for torch's own choice."""
     gradient_checkpointing: bool = False
     """Recompute activations, to spare memory."""
@@ -240,7 +252,7 @@ def load_recipe(
 
 def _read(source: str) -> dict[str, object]:
     named = source in recipe_names()
-    if not named and not Path(source).exists():
+    if not named and not os.path.exists(source):  # unlike Path's, false for what can be no file's name
         near = difflib.get_close_matches(source, recipe_names(), n=1)
         hint = f"did you mean {near[0]}?" if near else f"give a file, or one of {', '.join(recipe_names())}"
         raise ConfigError(f"there is no recipe {source!r}", hint=hint)
@@ -250,7 +262,7 @@ def _read(source: str) -> dict[str, object]:
         text = files("rubricate.training").joinpath("recipes", f"{source}.yaml").read_text(encoding="utf-8")
         found: list[object] = [value for _, value, _ in split_yaml(text, source=source)]
     else:
-        found = [value.value for value in read_values(source)]
+        found = [value.value for value in read_values(source, allow_empty=True)]
     fields = as_object(found[0]) if len(found) == 1 else None
     if fields is None:
         raise FormatError("a recipe is one mapping of keys to values", source=source)
@@ -264,8 +276,8 @@ def _value(text: str, change: str) -> object:
         value: object = safe_load(text)
     except YAMLError as error:
         raise ConfigError(f"the value of {change!r} cannot be read: {error}", hint="quote it as YAML") from None
-    # YAML 1.1 takes 2e-4 for text
-    if isinstance(value, str):
+    # YAML 1.1 takes 2e-4 for text; what is quoted is meant as text
+    if isinstance(value, str) and text.strip() == value:
         try:
             return float(value) if any(letter.isdigit() for letter in value) else value
         except ValueError:
@@ -300,8 +312,27 @@ def _readable(error: ValidationError, source: str) -> ConfigError:
         else:
             hint = f"there are: {', '.join(known)}"
         return ConfigError(f"{source}: there is no key {key!r}", hint=hint)
-    message = first["msg"].removeprefix("Value error, ")
-    return ConfigError(f"{source}: {f'{key}: ' if key else ''}{message}", hint="see the recipe's fields")
+    message = _EXPECTED.get(first["type"], first["msg"].removeprefix("Value error, "))
+    return ConfigError(f"{source}: {f'{key}: ' if key else ''}{message}", hint=_about(path))
+
+
+_EXPECTED = {
+    "tuple_type": "expected a list, such as [a, b]",
+    "string_type": "expected text; in quotes, if it is to be empty or looks like something else",
+    "dict_type": "expected keys with values, such as {a: b}",
+    "model_type": "expected keys with values, such as {a: b}",
+    "missing": "this must be given",
+}
+
+
+def _about(path: Sequence[str]) -> str:
+    """What a recipe says of the field at a path."""
+    model: type[BaseModel] = Recipe
+    for name in path[:-1]:
+        model = _model_of(model, name) or model
+    field = model.model_fields.get(path[-1]) if path else None
+    text = " ".join((field.description or "").split()) if field is not None else ""
+    return f"it means: {text}" if text else "see the recipe's fields"
 
 
 def _keys_at(path: Sequence[str]) -> list[str]:

@@ -6,7 +6,10 @@ import contextlib
 import importlib.metadata
 import os
 import platform
-from collections.abc import Mapping
+import re
+import secrets
+import shutil
+from collections.abc import Generator, Mapping
 from pathlib import Path
 
 from rubricate.data.io import parse_json, write_json, write_text, write_yaml
@@ -15,9 +18,32 @@ from rubricate.narrow import as_object
 from rubricate.training.recipe import Recipe
 from rubricate.version import __version__
 
-__all__ = ["RunFolder"]
+__all__ = ["RunFolder", "whole_folder"]
 
 _PACKAGES = ("torch", "transformers", "trl", "peft", "datasets", "accelerate", "tokenizers")
+_LEAVES = (
+    "checkpoints",
+    "model",
+    "adapter",
+    "judge",
+)  # written over in a run, so none of another origin may be there
+_UNFINISHED = re.compile(r"\.(base|model|adapter|judge)\.[0-9a-f]{8}\.(part|old)")
+
+
+@contextlib.contextmanager
+def whole_folder(folder: Path) -> Generator[Path]:
+    """A folder that takes the place of `folder` when the block ends, and leaves no trace when it raises."""
+    mark = secrets.token_hex(4)
+    part, old = (folder.with_name(f".{folder.name}.{mark}.{kind}") for kind in ("part", "old"))
+    part.mkdir(parents=True)
+    try:
+        yield part
+        if folder.exists():
+            os.replace(folder, old)
+        os.replace(part, folder)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
 
 
 class RunFolder:
@@ -28,7 +54,10 @@ class RunFolder:
         recipe: of the run.
         resume: go on with the run that lies there.
 
-    Raises ConfigError where another run lies there, or none to go on with, or one of another recipe.
+    Until it is closed no other run can be opened there. What a killed run has left half-written is removed.
+
+    Raises ConfigError where another run lies there or goes on, none lies there to go on with, or one of another
+    recipe; where folders lie that a run would write over; and where nothing can be written.
     """
 
     def __init__(self, path: Path, recipe: Recipe, *, resume: bool) -> None:
@@ -42,23 +71,47 @@ class RunFolder:
             raise ConfigError(f"no run lies in {path} to go on with", hint="leave --resume out")
         if old is not None:
             self._check(as_object(old.get("recipe")) or {})
-        path.mkdir(parents=True, exist_ok=True)
+        taken = [name for name in _LEAVES if (path / name).exists()] if old is None else []
+        if taken:
+            raise ConfigError(
+                f"{path} holds {taken[0]}/, but no run", hint="a run would write over it: choose another --out"
+            )
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self._lock = _locked(path)
+        except OSError as error:
+            raise ConfigError(
+                f"no run can be written to {path}: {error.strerror}", hint="choose another --out"
+            ) from None
+        for rest in path.iterdir():
+            if _UNFINISHED.fullmatch(rest.name):
+                shutil.rmtree(rest, ignore_errors=True)
 
-    def describe(self, data: Mapping[str, object], *, threads: int, device: str) -> None:
+    def close(self) -> None:
+        """Let other runs open the folder."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def describe(self, data: Mapping[str, object], *, threads: int, device: str) -> list[str]:
         """Write the resolved recipe, versions, machine and data. On going on, check that the data are the same.
 
         Args:
             data: with a `fingerprint`.
             threads: CPU threads.
             device: that is trained on.
+
+        Returns what differs from the run that is gone on with and may change what comes out.
         """
         old = self._record()
+        notes: list[str] = []
         if old is not None:
             before = (as_object(old.get("data")) or {}).get("fingerprint")
             if before != data.get("fingerprint"):
                 raise ConfigError(
                     "the data are not those that the run began with", hint="start a new run with another --out"
                 )
+            notes = _moved(as_object(old.get("versions")) or {})
         write_yaml(self.path / "recipe.yaml", self.recipe.resolved())
         record = {
             "recipe": self.recipe.resolved(),
@@ -67,6 +120,7 @@ class RunFolder:
             "data": data,
         }
         write_json(self.path / "run.json", record)
+        return notes
 
     def write(self, name: str, value: Mapping[str, object]) -> None:
         """Write a JSON file of the run."""
@@ -81,9 +135,12 @@ class RunFolder:
         path = self.path / "run.json"
         if not path.exists():
             return None
+        record: Mapping[str, object] | None = None
         with contextlib.suppress(FormatError, OSError, UnicodeDecodeError):
-            return as_object(parse_json(path.read_text(encoding="utf-8"))) or {}
-        return {}
+            record = as_object(parse_json(path.read_text(encoding="utf-8")))
+        if record is None or as_object(record.get("recipe")) is None:
+            raise ConfigError(f"{path} cannot be read: it is no run's record", hint="choose another --out")
+        return record
 
     def _check(self, old: Mapping[str, object]) -> None:
         """A run may be given more time or steps to go on; all else would be another run."""
@@ -97,6 +154,36 @@ class RunFolder:
                 f"the run in {self.path} has {key} = {before.get(key)!r}, not {now.get(key)!r}",
                 hint="go on with the same recipe, or choose another --out",
             )
+
+
+def _locked(path: Path) -> int | None:
+    """A lock on the folder, which ends with the process; None where the file system or the machine has none."""
+    if os.environ.get("RANK", "0") != "0":  # of the processes of one run, one has it
+        return None
+    try:
+        import fcntl
+    except ImportError:
+        return None
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise ConfigError(
+            f"another run goes on in {path}", hint="wait for its end, or choose another --out"
+        ) from None
+    except OSError:
+        os.close(handle)
+        return None
+    return handle
+
+
+def _moved(before: Mapping[str, object]) -> list[str]:
+    """The versions that are others now."""
+    now = _versions()
+    differing = [name for name in now if name in before and before[name] != now[name]]
+    said = ", ".join(f"{name} {now[name]} (it began with {before[name]})" for name in differing)
+    return [f"the run goes on with other versions: {said}"] if said else []
 
 
 def _flat(fields: Mapping[str, object], before: str = "") -> dict[str, object]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import itertools
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from rubricate.data.io import read_rows
 from rubricate.errors import ConfigError, ContextOverflowError
 from rubricate.judges.calibrated import Labelled
 from rubricate.judges.view import prompt_text
@@ -24,7 +28,7 @@ from rubricate.training.labelled import Generator, split_labelled
 from rubricate.training.page import render_run
 from rubricate.training.questions import Listener, Sheet, find_answer_tokens, group_sheets, make_sheet, requests_of
 from rubricate.training.recipe import DataSettings, Recipe
-from rubricate.training.run_folder import RunFolder
+from rubricate.training.run_folder import RunFolder, whole_folder
 from rubricate.training.text_rows import TextRow, read_texts
 from rubricate.training.text_trainer import TextCollator
 
@@ -80,7 +84,7 @@ def train_sft(
     if recipe.run.threads is not None:
         torch.set_num_threads(recipe.run.threads)
     run = _train_answers if recipe.objective == "answer" else _train_texts
-    with quiet():
+    with quiet(), contextlib.closing(folder):
         return run(recipe, folder, say or _nothing, generate)
 
 
@@ -93,7 +97,7 @@ def _nothing(line: str) -> None:
 
 def _train_answers(recipe: Recipe, folder: RunFolder, say: Say, generate: Generator | None) -> Trained:
     splits = split_labelled(recipe.data, generate)
-    base = _base(recipe, folder.path, [*splits.train, *splits.own])
+    base = _base(recipe, folder, lambda: _asked([*splits.train, *splits.own]))
     report: dict[str, object] = {"notes": list(splits.notes)}
     dropped: list[str] = []
     sheets = {
@@ -115,8 +119,8 @@ def _train_answers(recipe: Recipe, folder: RunFolder, say: Say, generate: Genera
     tokens = find_answer_tokens(base.codec, request, vocabulary=base.vocabulary)
     check_sharing(base, base.codec.encode(request))
     report["fingerprint"] = _fingerprint([s for some in sheets.values() for sheet in some for s in _bytes(sheet)])
-    folder.describe(report, threads=torch.get_num_threads(), device=str(base.model.device))
-    _say_data(report, say)
+    moved = folder.describe(report, threads=torch.get_num_threads(), device=str(base.model.device))
+    _say_data(report, moved, say)
     collators = {
         use: SheetCollator(some, tokens, row_tokens=recipe.answer.row_tokens)
         for use, some in sheets.items()
@@ -133,12 +137,8 @@ def _train_answers(recipe: Recipe, folder: RunFolder, say: Say, generate: Genera
     return _finish(recipe, folder, result, done.bundle)
 
 
-def _base(recipe: Recipe, folder: Path, items: Sequence[Labelled]) -> Base:
-    place = folder / TINY_BASE
-    if recipe.model.name == TINY and not (place / "tokenizer.json").exists():
-        texts = [text for item in items for text in (prompt_text(item.rollout), item.criterion.text)]
-        make_tiny(place, texts, seed=recipe.run.seed)
-    return load_base(recipe.model, tiny=place)
+def _asked(items: Sequence[Labelled]) -> list[str]:
+    return [text for item in items for text in (prompt_text(item.rollout), item.criterion.text)]
 
 
 def _sheets(recipe: Recipe, base: Base, items: Sequence[Labelled], dropped: list[str]) -> list[Sheet]:
@@ -188,23 +188,20 @@ def _lengths_of_sheets(sheets: Sequence[Sheet]) -> dict[str, object]:
 
 
 def _train_texts(recipe: Recipe, folder: RunFolder, say: Say, generate: Generator | None) -> Trained:
-    place = folder.path / TINY_BASE
-    if recipe.model.name == TINY and not (place / "tokenizer.json").exists():
-        make_tiny(place, _texts(recipe.data), seed=recipe.run.seed)
-    base = load_base(recipe.model, tiny=place)
+    base = _base(recipe, folder, lambda: _texts(recipe.data))
     rows = read_texts(recipe.data, base.tokenizer, assistant_only=recipe.text.assistant_only)
-    shares = can_share(base, max(rows.train, key=lambda row: len(row.ids)).ids)
+    shares = can_share(base, _different(base, rows.train))
     room = recipe.data.max_tokens if recipe.text.packing and shares else 0
-    report: dict[str, object] = {"truncated": rows.truncated, "dropped": rows.dropped}
+    report: dict[str, object] = {"truncated": rows.truncated, "dropped": rows.dropped, "notes": rows.notes}
     if recipe.text.packing and not shares:
-        report["notes"] = ["rows are not packed: the model's attention takes no mask of one's own"]
+        rows.notes += ["rows are not packed: the model's attention takes no mask of one's own"]
     report |= {
         use: _lengths_of_rows(some) for use, some in (("train", rows.train), ("held_out", rows.held_out)) if some
     }
     both = [*rows.train, *rows.held_out]
     report["fingerprint"] = _fingerprint([part.tobytes() for row in both for part in (row.ids, row.labels)])
-    folder.describe(report, threads=torch.get_num_threads(), device=str(base.model.device))
-    _say_data(report, say)
+    moved = folder.describe(report, threads=torch.get_num_threads(), device=str(base.model.device))
+    _say_data(report, moved, say)
     train = TextCollator(rows.train, row_tokens=room, plain=not shares)
     held_out = train.of(rows.held_out) if rows.held_out else None
     fitted = fit(recipe, base, train, held_out, folder.path, resume=folder.resume, say=say)
@@ -212,9 +209,16 @@ def _train_texts(recipe: Recipe, folder: RunFolder, say: Say, generate: Generato
     return _finish(recipe, folder, _result(fitted, folder.path) | {"saved": saved}, None)
 
 
+def _different(base: Base, rows: Sequence[TextRow]) -> list[int]:
+    """Some different tokens, those of the rows first: with equal ones a model does the same wherever they stand."""
+    there = (token for row in rows for token in row.ids)
+    return list(itertools.islice(dict.fromkeys(itertools.chain(there, range(base.vocabulary))), 24))
+
+
 def _texts(data: DataSettings) -> list[str]:
-    """The raw lines of the training files: what a tiny model's vocabulary is made of."""
-    return [line for source in data.train for line in Path(source).read_text(encoding="utf-8").splitlines()[:2000]]
+    """The training files' rows as JSON: what a tiny model's vocabulary is made of."""
+    rows = (row for source in data.train for row in itertools.islice(read_rows(source), 2000))
+    return [json.dumps(row.record, ensure_ascii=False, default=str) for row in rows]
 
 
 def _lengths_of_rows(rows: Sequence[TextRow]) -> dict[str, object]:
@@ -230,6 +234,15 @@ def _lengths_of_rows(rows: Sequence[TextRow]) -> dict[str, object]:
 # --- both -------------------------------------------------------------------------------------------------------
 
 
+def _base(recipe: Recipe, folder: RunFolder, texts: Callable[[], Sequence[str]]) -> Base:
+    """The model; a tiny one is made for every new run, of `texts`, and kept for going on."""
+    place = folder.path / TINY_BASE
+    if recipe.model.name == TINY and not (folder.resume and place.exists()):
+        with whole_folder(place) as part:
+            make_tiny(part, texts(), seed=recipe.run.seed)
+    return load_base(recipe.model, tiny=place)
+
+
 def _quantiles(sizes: Sequence[int]) -> dict[str, int]:
     names = {"least": 0.0, "median": 0.5, "p95": 0.95, "most": 1.0}
     return {name: int(np.quantile(sizes, q)) for name, q in names.items()}
@@ -242,7 +255,7 @@ def _fingerprint(parts: Sequence[bytes]) -> str:
     return digest.hexdigest()[:16]
 
 
-def _say_data(report: Mapping[str, object], say: Say) -> None:
+def _say_data(report: Mapping[str, object], moved: Sequence[str], say: Say) -> None:
     for use in ("train", "held_out", "unseen_kinds"):
         if use in report:
             say(f"{use}: {report[use]}")
@@ -250,7 +263,7 @@ def _say_data(report: Mapping[str, object], say: Say) -> None:
         names = as_array(report.get(what)) or ()
         if names:
             say(f"{what}, too long: {len(names)}, such as {names[0]}")
-    for note in as_array(report.get("notes")) or ():
+    for note in (*(as_array(report.get("notes")) or ()), *moved):
         say(f"note: {note}")
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, cast
 
+from rubricate.chat.local_text import Codec
 from rubricate.chat.local_torch import ChatTokenizer
 from rubricate.data.io import Row, read_rows
 from rubricate.data.records import Turn, parse_turns
+from rubricate.data.values import field_name, walk
 from rubricate.errors import ConfigError, FormatError
 from rubricate.training.recipe import DataSettings
 from rubricate.training.tree_rows import IGNORED
@@ -40,12 +43,17 @@ class TextSplits:
     Attributes:
         train, held_out: rows.
         truncated, dropped: names of the rows that were (file and line).
+        notes: what else is to be known, in words.
     """
 
     train: list[TextRow] = field(default_factory=list[TextRow])
     held_out: list[TextRow] = field(default_factory=list[TextRow])
     truncated: list[str] = field(default_factory=list[str])
     dropped: list[str] = field(default_factory=list[str])
+    notes: list[str] = field(default_factory=list[str])
+
+
+_COLUMNS = ("prompt", "completion", "messages")
 
 
 class _Encoding(Protocol):
@@ -64,24 +72,28 @@ def read_texts(data: DataSettings, tokenizer: ChatTokenizer, *, assistant_only: 
     """The rows of a recipe's files.
 
     A row has `prompt` and `completion`, both text or both messages, or `messages` that end with the assistant's.
-    Plain text is trained on as it is, with the end-of-text token behind the completion; messages go through the
-    chat template. Only completions are trained on; of `messages`, the assistant's turns.
+    Plain text is trained on as it is, with the end-of-text token behind the completion. Messages go through the
+    chat template; special tokens in what they say are broken by a blank, as the local back end breaks them. Only
+    completions are trained on; of `messages`, the assistant's turns.
 
     Raises FormatError, naming file, line and field, for other rows, and for rows that are too long where the recipe
     says so; ConfigError where nothing is left.
     """
     splits = TextSplits()
-    for source in data.train:
-        rows = _read(source, data, tokenizer, splits, assistant_only)
-        keys = sorted(
-            {row.key for row in rows}, key=lambda key: hashlib.sha256(f"{data.seed}:{key}".encode()).hexdigest()
-        )
-        few = round(len(keys) * data.held_out_share) or int(data.held_out_share > 0.0 and len(keys) > 1)
-        chosen = set(keys[:few]) if not data.held_out else set[str]()
-        splits.train += [row for row in rows if row.key not in chosen]
-        splits.held_out += [row for row in rows if row.key in chosen]
+    # all files together: a prompt may be in several
+    rows = [row for source in data.train for row in _read(source, data, tokenizer, splits, assistant_only)]
+    keys = sorted(
+        {row.key for row in rows}, key=lambda key: hashlib.sha256(f"{data.seed}:{key}".encode()).hexdigest()
+    )
+    few = round(len(keys) * data.held_out_share) or int(data.held_out_share > 0.0 and len(keys) > 1)
+    chosen = set(keys[:few]) if not data.held_out else set[str]()
+    splits.train += [row for row in rows if row.key not in chosen]
+    splits.held_out += [row for row in rows if row.key in chosen]
     for source in data.held_out:
         splits.held_out += _read(source, data, tokenizer, splits, assistant_only)
+    both = {row.key for row in splits.train} & {row.key for row in splits.held_out}
+    if both:
+        splits.notes.append(f"{len(both)} prompts that are evaluated on are trained on, too")
     if not splits.train:
         raise ConfigError("nothing is left to train on", hint="raise data.max_tokens, or give more rows")
     return splits
@@ -117,6 +129,8 @@ def encode_row(row: Row, tokenizer: ChatTokenizer, *, assistant_only: bool = Tru
     """One row as tokens. Raises FormatError, naming file, line and field, as `read_texts` says."""
     record = row.record
     try:
+        for path, problem in walk({name: record[name] for name in _COLUMNS if record.get(name) is not None}):
+            raise FormatError(f"the value {problem}", field=field_name(path))
         if record.get("completion") is not None:
             text, spans, key = _completion(record, tokenizer)
         elif record.get("messages") is not None:
@@ -217,10 +231,16 @@ def _rendered(
     return whole, spans
 
 
+@functools.lru_cache(maxsize=1)
+def _codec(tokenizer: ChatTokenizer) -> Codec:
+    return Codec(tokenizer, name="the model", context=None, stops=frozenset())
+
+
 def _render(turns: Sequence[Turn], tokenizer: ChatTokenizer, generation: bool) -> str:
     if any(turn.tool_calls for turn in turns):
         raise FormatError("tool calls cannot be trained on", field="messages", hint="leave such rows out")
-    messages = [{"role": turn.role, "content": turn.content} for turn in turns]
+    codec = _codec(tokenizer)
+    messages = [{"role": turn.role, "content": codec.as_data(turn.content)} for turn in turns]
     if not messages:
         return ""
     return tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=generation)

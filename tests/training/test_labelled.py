@@ -92,3 +92,29 @@ def test_too_little_to_hold_out_is_an_error(write_rows: WriteRows) -> None:
     path = write_rows(labelled_rows(2))
     with pytest.raises(ConfigError, match="nothing is held out"):
         split_labelled(DataSettings(train=(str(path),)))
+
+
+def test_a_prompt_of_two_files_is_on_one_side(write_rows: WriteRows) -> None:
+    """The second file says of the same prompts what another model answered."""
+    rows = labelled_rows()
+    other = [{**row, "response": "None."} for row in reversed(rows)]
+    paths = (str(write_rows(rows, "one.jsonl")), str(write_rows(other, "two.jsonl")))
+    splits = split_labelled(DataSettings(train=paths, held_out_share=0.25))
+    parts = [
+        {repr(item.rollout.prompt) for item in part} for part in (splits.own, splits.held_out, splits.calibration)
+    ]
+    assert [len(part) for part in parts] == [6, 3, 3]
+    assert len(parts[0] | parts[1] | parts[2]) == 12
+    assert splits.notes == []
+
+
+def test_doubtful_data_are_said(write_rows: WriteRows) -> None:
+    rows = labelled_rows()
+    torn = {**rows[0], "gold": {"a": False, "b": True}}
+    path = str(write_rows([*rows, torn]))
+    notes = split_labelled(DataSettings(train=(path,), held_out=(path,), calibration=(path,))).notes
+    assert [note.split(" ", 1) for note in notes] == [
+        ["12", "prompts that are evaluated on are trained on, too"],
+        ["12", "prompts that are calibrated with are trained on, too"],
+        ["2", "criteria are labelled both true and false for one response"],
+    ]

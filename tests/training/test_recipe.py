@@ -59,6 +59,20 @@ def test_a_resolved_recipe_reads_back_as_the_same(tmp_path: Path) -> None:
         ("data.too_long=truncate", "cannot be cut"),
         ("run.seed", "write --set key=value"),
         ("run.seed=[", "cannot be read"),
+        ("run.seed=-1", "run.seed"),
+        ("run.seed=5000000000", "run.seed"),
+        ("run.seed=true", "expected a number, not true"),
+        ("lora.alpha=yes", "expected a number, not true"),
+        ("run.threads=100000000", "run.threads"),
+        ("run.epochs=.inf", "finite"),
+        ("optimiser.learning_rate=1e400", "finite"),
+        ("optimiser.betas=[2, 3]", "optimiser.betas.0"),
+        ("lora.r=1000000000", "lora.r"),
+        ("data.train=checks", "expected a list, such as [a, b]"),
+        ("data.train=[]", "data.train"),
+        ("answer.prefill=", "in quotes, if it is to be empty"),
+        ("lora=5", "expected keys with values"),
+        ("run.batch=[1]", "responses with all their checks"),
     ],
 )
 def test_what_is_wrong_is_named_with_what_was_meant(change: str, says: str) -> None:
@@ -67,16 +81,24 @@ def test_what_is_wrong_is_named_with_what_was_meant(change: str, says: str) -> N
     assert says in str(caught.value)
 
 
+def test_what_is_quoted_is_text() -> None:
+    changed = load_recipe("small", ["about='1e5'", "answer.prefill=''", "optimiser.learning_rate=1e-5"])
+    assert (changed.about, changed.answer.prefill, changed.optimiser.learning_rate) == ("1e5", "", 1e-5)
+
+
 def test_a_recipe_that_is_not_there() -> None:
+    with pytest.raises(ConfigError, match="there is no recipe"):
+        load_recipe("a" * 5000)
     with pytest.raises(ConfigError, match="did you mean small"):
         load_recipe("smal")
 
 
 def test_a_file_that_is_no_recipe(tmp_path: Path) -> None:
     path = tmp_path / "r.yaml"
-    path.write_text("- 1\n- 2\n")
-    with pytest.raises(FormatError, match="one mapping"):
-        load_recipe(path)
+    for text in ("- 1\n- 2\n", "", "# nothing\n"):
+        path.write_text(text)
+        with pytest.raises(FormatError, match="one mapping"):
+            load_recipe(path)
 
 
 def test_every_field_says_what_it_is() -> None:

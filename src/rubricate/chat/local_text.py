@@ -75,7 +75,7 @@ class Codec:
     def _render(self, request: ChatRequest) -> str:
         from jinja2 import TemplateError
 
-        messages = [Message(message.role, self._as_data(message.content)) for message in request.messages]
+        messages = [Message(message.role, self.as_data(message.content)) for message in request.messages]
         options = self._template_options(request)
         system = "\n\n".join(message.content for message in messages if message.role == "system")
         try:
@@ -111,7 +111,7 @@ class Codec:
             )
         return options
 
-    def _as_data(self, content: str) -> str:
+    def as_data(self, content: str) -> str:
         """The content with its special tokens broken by a space, so that it cannot end a turn or begin one."""
         while self._special is not None:
             broken = self._special.sub(_broken, content)
