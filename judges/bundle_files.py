@@ -20,6 +20,7 @@ __all__ = ["MANIFEST", "bundle_folders", "find_bundle", "hashes", "new_folder", 
 
 MANIFEST = "bundle.json"
 FORMAT = 1
+_READMES = ("README", "README.md", "README.rst", "README.txt")
 
 
 def bundle_folders() -> tuple[Path, ...]:
@@ -29,13 +30,15 @@ def bundle_folders() -> tuple[Path, ...]:
     if not own:
         base = os.environ.get("XDG_DATA_HOME")
         own = os.path.join(base or os.path.join("~", ".local", "share"), "rubricate", "judges")
-    return Path(own).expanduser(), Path(str(files("rubricate.judges"))) / "bundles"
+    return Path(os.path.expanduser(own)), Path(str(files("rubricate.judges"))) / "bundles"
 
 
 def find_bundle(place: str | os.PathLike[str]) -> Path:
     """The folder of a bundle, by path or name; `bundle:` in front is left aside. Raises ConfigError."""
     text = os.fspath(place).removeprefix("bundle:")
-    path = Path(text).expanduser()
+    if not text:
+        raise ConfigError("no judge bundle is named", hint="give its path or name, such as bundle:runs/mine/judge")
+    path = Path(os.path.expanduser(text))  # unlike the method of Path, it leaves ~ of an unknown user alone
     if os.path.isfile(path / MANIFEST):  # unlike the method of Path, false for a name that can be no file's
         return path.resolve()
     if os.path.exists(path):
@@ -55,9 +58,19 @@ def find_bundle(place: str | os.PathLike[str]) -> Path:
 def new_folder(folder: Path, *, overwrite: bool) -> Generator[Path]:
     """A folder that takes the place of `folder` when the block ends, and leaves no trace when it raises.
 
-    Raises ConfigError for a place that is taken: with `overwrite`, by anything but a bundle.
+    Raises ConfigError for a place that is taken (with `overwrite`, by anything but a bundle), or in a bundle.
     """
-    target = folder.expanduser().resolve()  # through links: what they lead to is replaced, not they
+    try:
+        target = Path(
+            os.path.expanduser(folder)
+        ).resolve()  # through links: what they lead to is replaced, not they
+    except ValueError as error:
+        raise ConfigError(f"{str(folder)!r} is no folder's name: {error}", hint="choose another name") from None
+    within = next((above for above in target.parents if os.path.isfile(above / MANIFEST)), None)
+    if within is not None:
+        raise ConfigError(
+            f"{target} is in the judge bundle {within}", hint="nothing may come into one once it is saved"
+        )
     if not target.parent.is_dir():
         raise ConfigError(f"the folder {target.parent} does not exist", hint="create it first")
     if os.path.exists(target) and not (overwrite and (target / MANIFEST).is_file()):
@@ -74,7 +87,9 @@ def new_folder(folder: Path, *, overwrite: bool) -> Generator[Path]:
     except OSError as error:
         raise ConfigError(f"{target} cannot be written: {error}") from error
     finally:
-        if old.exists() and not target.exists():
+        if os.path.exists(old) and not os.path.exists(
+            target
+        ):  # unlike the method of Path, no error for a long name
             os.replace(old, target)
         shutil.rmtree(part, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
@@ -89,7 +104,7 @@ def hashes(folder: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
-        if name == MANIFEST or name.startswith((".", "README")):
+        if name == MANIFEST or name.startswith(".") or name in _READMES:
             continue
         if path.is_symlink():
             raise FormatError("a bundle holds no links", source=str(path), hint="put the file itself there")

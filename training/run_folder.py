@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib.metadata
 import os
 import platform
@@ -13,12 +14,12 @@ from collections.abc import Generator, Mapping
 from pathlib import Path
 
 from rubricate.data.io import parse_json, write_json, write_text, write_yaml
-from rubricate.errors import ConfigError, FormatError
+from rubricate.errors import ConfigError, FormatError, RubricateError
 from rubricate.narrow import as_object
 from rubricate.training.recipe import Recipe
 from rubricate.version import __version__
 
-__all__ = ["RunFolder", "whole_folder"]
+__all__ = ["RunFolder", "room", "whole_folder"]
 
 _PACKAGES = ("torch", "transformers", "trl", "peft", "datasets", "accelerate", "tokenizers")
 _LEAVES = (
@@ -28,6 +29,32 @@ _LEAVES = (
     "judge",
 )  # written over in a run, so none of another origin may be there
 _UNFINISHED = re.compile(r"\.(base|model|adapter|judge)\.[0-9a-f]{8}\.(part|old)")
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+
+
+@contextlib.contextmanager
+def room(folder: Path) -> Generator[None]:
+    """Raises ConfigError where a block fails because its files cannot be written, whichever library says so."""
+    try:
+        yield
+    except RubricateError:
+        raise
+    except (OSError, RuntimeError, ValueError) as error:
+        # a full disk is a RuntimeError of torch's archive writer
+        if (error.errno if isinstance(error, OSError) else None) in _FULL or "inline_container" in str(error):
+            raise _no_room(folder, error) from error
+        raise
+    except Exception as error:
+        if type(error).__name__ == "SafetensorError" and "I/O" in str(error):  # of a library that is loaded later
+            raise _no_room(folder, error) from error
+        raise
+
+
+def _no_room(folder: Path, error: Exception) -> ConfigError:
+    said = str(error).splitlines()[0]
+    return ConfigError(f"{folder} cannot be written: {said}", hint="make room, and go on with --resume")
 
 
 @contextlib.contextmanager

@@ -28,7 +28,7 @@ from rubricate.training.labelled import Generator, split_labelled
 from rubricate.training.page import render_run
 from rubricate.training.questions import Listener, Sheet, find_answer_tokens, group_sheets, make_sheet, requests_of
 from rubricate.training.recipe import DataSettings, Recipe
-from rubricate.training.run_folder import RunFolder, whole_folder
+from rubricate.training.run_folder import RunFolder, room, whole_folder
 from rubricate.training.text_rows import TextRow, read_texts
 from rubricate.training.text_trainer import TextCollator
 
@@ -84,7 +84,7 @@ def train_sft(
     if recipe.run.threads is not None:
         torch.set_num_threads(recipe.run.threads)
     run = _train_answers if recipe.objective == "answer" else _train_texts
-    with quiet(), contextlib.closing(folder):
+    with quiet(), contextlib.closing(folder), room(folder.path):
         return run(recipe, folder, say or _nothing, generate)
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from tests.training.conftest import WriteRows, labelled_rows
 
+from rubricate.data.io import write_yaml
 from rubricate.errors import ConfigError
 from rubricate.narrow import as_object
 from rubricate.training.journal import standing
@@ -117,3 +120,32 @@ def test_halves_of_surrogate_pairs(tmp_path: Path, write_rows: WriteRows) -> Non
     rows = labelled_rows()
     rows[3]["prompt"] = "half \ud83d of one"
     assert train_sft(recipe(write_rows(rows)), tmp_path / "run").judge is not None
+
+
+FULL = """
+import resource, sys
+from rubricate.errors import ConfigError
+from rubricate.training.recipe import load_recipe
+from rubricate.training.sft import train_sft
+
+chosen, folder = load_recipe(sys.argv[1]), sys.argv[2]
+
+def say(line):
+    if line.startswith("step 1 "):  # the optimiser's state is larger than this
+        resource.setrlimit(resource.RLIMIT_FSIZE, (700_000, 700_000))
+
+try:
+    train_sft(chosen, folder, say=say)
+except ConfigError as error:
+    print(error)
+"""
+
+
+def test_a_full_disk_is_said_and_the_run_goes_on_later(tmp_path: Path, labels: Path) -> None:
+    chosen = recipe(labels)
+    write_yaml(tmp_path / "recipe.yaml", chosen.resolved())
+    command = [sys.executable, "-c", FULL, str(tmp_path / "recipe.yaml"), str(tmp_path / "run")]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert "cannot be written" in ended.stdout and "make room" in ended.stdout, ended.stderr
+    assert not (tmp_path / "run" / "model").exists()
+    assert train_sft(chosen, tmp_path / "run", resume=True).result["steps"] == 2

@@ -13,7 +13,7 @@ from rubricate.training.recipe import load_recipe
 
 __all__ = ["run_sft"]
 
-_PACKAGES = ("torch", "transformers", "trl", "peft", "datasets")
+_PACKAGES = ("torch", "transformers", "trl", "peft", "datasets", "accelerate")
 _OWN = 600  # responses of one's own an epoch, by repetition, beside the generated ones
 
 
