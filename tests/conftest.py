@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,10 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 # Shared machines stall now and then: how long one example takes says nothing.
 settings.register_profile("rubricate", deadline=None)
 settings.load_profile("rubricate")
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and what they start would inherit that.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SHARED = Path(os.environ.get("RUBRICATE_SHARED", Path(__file__).parents[2] / "shared" / "data"))
 
