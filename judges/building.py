@@ -48,9 +48,8 @@ def build_judge(
     """The usual judge: criteria with a verifier go to code, the rest to a model.
 
     Args:
-        model: a chat model or its name; None for code alone (criteria without a verifier then fail). The name
-            `local:smollm2`, in mode `logprob`, means the judge that ships with the package: SmolLM2-135M with an
-            adapter fitted to yes/no checks, calibrated. It takes binary criteria only.
+        model: a chat model or its name; None for code alone (criteria without a verifier then fail). In mode
+            `logprob` a name with a `shipped_bundle` means that bundle's judge, which takes binary criteria only.
         mode: `reasoned` (reasons, then verdicts), `logprob` (probability of a one-token answer; ordinal and numeric
             criteria are judged `reasoned`), `holistic` (one rating for the whole rubric), `likert` (one rating
             without the rubric). The last two make no use of verifiers. None: `default_mode` of the model's name.

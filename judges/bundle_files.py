@@ -39,16 +39,22 @@ def find_bundle(place: str | os.PathLike[str]) -> Path:
     if not text:
         raise ConfigError("no judge bundle is named", hint="give its path or name, such as bundle:runs/mine/judge")
     path = Path(os.path.expanduser(text))  # unlike the method of Path, it leaves ~ of an unknown user alone
+    named = [folder / text for folder in bundle_folders() if Path(text).name == text]
+    named = [folder for folder in named if os.path.isfile(folder / MANIFEST)]
     if os.path.isfile(path / MANIFEST):  # unlike the method of Path, false for a name that can be no file's
+        if named and isinstance(place, str) and named[0].resolve() != path.resolve():
+            raise ConfigError(
+                f"there are two judge bundles {text!r}: here, and {named[0]}",
+                hint=f"write ./{text} or the whole path of the other one",
+            )
         return path.resolve()
     if os.path.exists(path):
         raise ConfigError(f"{text} is no judge bundle", hint=f"a bundle is a folder with a file {MANIFEST}")
     folders = bundle_folders()
     if Path(text).name != text:
         raise ConfigError(f"there is no judge bundle at {text}")
-    for folder in folders:
-        if os.path.isfile(folder / text / MANIFEST):
-            return (folder / text).resolve()
+    if named:
+        return named[0].resolve()
     known = sorted({entry.parent.name for folder in folders for entry in folder.glob(f"*/{MANIFEST}")})
     hint = f"there are: {', '.join(known)}" if known else f"give the path of one, or put it into {folders[0]}"
     raise ConfigError(f"there is no judge bundle {text!r}", hint=hint)

@@ -65,7 +65,9 @@ class Jury(CriteriaJudge):
 
     A member that fails leaves the vote and is named in the reason. With fewer usable votes than `quorum` the
     verdict failed, and the response is to blame only where the votes that an outage took would not have been
-    enough. `poll` gives every member's verdict and the agreement; the verdict's reason says both in words.
+    enough; so it is with a tie that a vote which an outage took could have broken, whatever `ties` says (but not
+    under `unanimous`, where one more vote makes no agreement). `poll` gives every member's verdict and the
+    agreement; the verdict's reason says both in words.
 
     Members vote on whether a criterion applies first: it does not where more (by weight) say so than do not.
 
@@ -147,26 +149,32 @@ class Jury(CriteriaJudge):
             why = self._below_quorum(said, len(usable), told)
             verdict = Verdict.failed(criterion.id, why, judge=self.name, reason=told)
         else:
-            verdict = self._verdict(criterion, usable, told)
+            out = next((v.failure for v in said if v.failure is not None and is_outage(v.failure)), None)
+            verdict = self._verdict(criterion, usable, told, out)
         return Ballot(criterion.id, verdict, votes, agreement)
 
-    def _verdict(self, criterion: Criterion, usable: Sequence[tuple[Verdict, float]], told: str) -> Verdict:
+    def _verdict(
+        self, criterion: Criterion, usable: Sequence[tuple[Verdict, float]], told: str, out: Failure | None
+    ) -> Verdict:
+        """The verdict of the usable votes. `out` is a failure that took a vote through no fault of the response."""
+        ties = "fail" if out is not None else self.ties  # a tie that a missing vote would have broken is none
         scored = [(v.score, w) for v, w in usable if v.score is not None]
         applies = math.fsum(w for _, w in scored) / math.fsum(w for _, w in usable)
         if applies < 0.5 - _EVEN:
             return Verdict.not_applicable(criterion.id, judge=self.name, reason=told)
-        if applies < 0.5 + _EVEN and self.ties == "fail":
-            return self._tied(criterion, "whether the criterion applies", told)
-        if self.rule == "unanimous" and len(scored) < len(usable) and self.ties == "fail":
-            return self._tied(criterion, "whether the criterion applies", told)
-        score = self._score(criterion, scored)
+        unanimous = self.rule == "unanimous"
+        if unanimous:  # one more vote would not make them agree
+            ties, out = self.ties, None
+        if ties == "fail" and (applies < 0.5 + _EVEN or (unanimous and len(scored) < len(usable))):
+            return self._tied(criterion, "whether the criterion applies", told, out)
+        score = self._score(criterion, scored, ties)
         if score is None:
-            return self._tied(criterion, "the verdict", told)
+            return self._tied(criterion, "the verdict", told, out)
         odds = [(p, w) for v, w in usable if (p := probability_of(v)) is not None]
         probability = _mean(odds) if isinstance(criterion.scale, BinaryScale) else None
         return Verdict(criterion.id, score, probability=probability, reason=told, judge=self.name)
 
-    def _score(self, criterion: Criterion, scored: Sequence[tuple[float, float]]) -> float | None:
+    def _score(self, criterion: Criterion, scored: Sequence[tuple[float, float]], ties: str) -> float | None:
         """The score by the rule; None for a tie that is to fail."""
         if self.rule == "mean":
             return _mean(scored)
@@ -180,13 +188,16 @@ class Jury(CriteriaJudge):
             won = [choice for choice, share in shares.items() if share > 0.5 + _EVEN]
         if won:
             return won[0]
-        if self.ties == "fail":
+        if ties == "fail":
             return None
-        low = self.ties == "unmet" or (self.ties == "adverse" and criterion.polarity is Polarity.REWARD)
+        low = ties == "unmet" or (ties == "adverse" and criterion.polarity is Polarity.REWARD)
         return min(shares) if low else max(shares)
 
-    def _tied(self, criterion: Criterion, on: str, told: str) -> Verdict:
-        why = failure(FailureKind.AMBIGUOUS, f"the jury is not decided on {on}: {told}")
+    def _tied(self, criterion: Criterion, on: str, told: str, out: Failure | None) -> Verdict:
+        message = f"the jury is not decided on {on}: {told}"
+        why = failure(FailureKind.AMBIGUOUS, message)
+        if out is not None:
+            why = failure(out.kind, f"{message}; a vote is missing: {out.message}", retryable=out.retryable)
         return Verdict.failed(criterion.id, why, judge=self.name, reason=told)
 
     def _below_quorum(self, said: Sequence[Verdict], usable: int, told: str) -> Failure:

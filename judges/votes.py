@@ -164,6 +164,9 @@ def baseline_reward(comparison: Comparison) -> float | None:
     return sum(majority(winners) == "first" for winners in orders.values()) / 2
 
 
+_WAYS = ("scale", "min-max", "rank")
+
+
 def group_rewards(
     scored: GroupScores | Ranking, how: Literal["scale", "min-max", "rank"] = "rank"
 ) -> dict[str, float | None]:
@@ -175,8 +178,10 @@ def group_rewards(
             `min-max` maps the lowest and highest score of the group to 0 and 1, and a group without differences
             to 0.5; `rank` maps the last rank to 0 and the first to 1, ties to their mean, one alone to 0.5.
 
-    Raises ConfigError for `scale` with Bradley-Terry strengths, which have no ends.
+    Raises ConfigError for another `how`, and for `scale` with Bradley-Terry strengths, which have no ends.
     """
+    if how not in _WAYS:
+        raise ConfigError(f"there is no reward {how!r} for a group", hint=f"use one of {', '.join(_WAYS)}")
     if how == "scale":
         low, high = _ends(scored)
         return {id: None if score is None else (score - low) / (high - low) for id, score in scored.scores.items()}

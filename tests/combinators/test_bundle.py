@@ -210,6 +210,19 @@ def test_a_broken_manifest(tmp_path: Path, text: str) -> None:
         load_judge(bundle.path)
 
 
+def test_a_folder_here_never_takes_the_place_of_a_named_bundle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("named", "here"):
+        (tmp_path / name).mkdir()
+        save_bundle(logprob(f"mock:p={0.1 if name == 'here' else 0.9}"), tmp_path / name / "j")
+    monkeypatch.setenv("RUBRICATE_JUDGES", str(tmp_path / "named"))
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(ConfigError, match="two judge bundles 'j'"):
+        load_judge("j")
+    assert load_judge("./j").fingerprint == logprob("mock:p=0.1").fingerprint
+
+
 def test_names_are_looked_up_in_the_users_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RUBRICATE_JUDGES", str(tmp_path))
     judge = logprob()

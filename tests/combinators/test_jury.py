@@ -252,3 +252,28 @@ async def test_scripted_judges_reach_the_right_verdict_when_one_fails_at_times()
     judgement = await Jury([flaky, Says(1, "p"), Says(1, "q")]).judge_criteria(ROLLOUT, criteria)
     assert {v.score for v in judgement.verdicts} == {1.0}
     assert sum("without" in v.reason for v in judgement.verdicts) in range(1, 20)
+
+
+@pytest.mark.parametrize("rule", ["majority", "weighted"])
+@pytest.mark.parametrize("ties", ["fail", "adverse", "met", "unmet"])
+async def test_a_tie_that_a_missing_vote_would_break_is_the_outages_doing(rule: str, ties: str) -> None:
+    weights = [1.0, 1.0, 1.0] if rule == "weighted" else None
+    verdict = await verdict_of(Jury(members(1, 0, DOWN), rule=rule, ties=ties, weights=weights))
+    assert verdict.score is None
+    assert verdict.failure is not None
+    assert verdict.failure.cause is FailureCause.INFRASTRUCTURE
+    assert verdict.failure.retryable
+    assert "connection refused" in verdict.failure.message
+
+
+async def test_a_tie_beside_an_unreadable_vote_and_one_without_agreement_stay_the_responses() -> None:
+    for jury in (Jury(members(1, 0, UNREADABLE)), Jury(members(1, 0, DOWN), rule="unanimous")):
+        why = (await verdict_of(jury)).failure
+        assert why is not None
+        assert (why.kind, why.cause) == (FailureKind.AMBIGUOUS, FailureCause.RESPONSE)
+
+
+async def test_an_outage_that_decides_nothing_is_only_named() -> None:
+    verdict = await verdict_of(Jury(members(1, 1, DOWN)))
+    assert verdict.score == 1.0
+    assert "without" in verdict.reason

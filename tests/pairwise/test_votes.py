@@ -192,3 +192,8 @@ def test_swapping_a_comparison_twice_is_the_comparison(letters: str) -> None:
     assert one.swapped().swapped() == one
     if one.winner in ("first", "second"):
         assert {one.winner, one.swapped().winner} == set(get_args(Preferred)) - {"tie"}
+
+
+def test_another_way_to_reward_a_group_is_refused() -> None:
+    with pytest.raises(ConfigError, match="rnk"):
+        group_rewards(GroupScores({"a": 1.0}, {}), how="rnk")  # type: ignore[arg-type]  # what is tested
