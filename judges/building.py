@@ -9,6 +9,7 @@ from rubricate.judges.base import CriteriaJudge
 from rubricate.judges.bundle import read_bundle
 from rubricate.judges.code import VerifierJudge
 from rubricate.judges.criterion import CriterionJudge
+from rubricate.judges.geval import ExpectationJudge, has_levels
 from rubricate.judges.holistic import HolisticJudge, LikertJudge
 from rubricate.judges.logprob import LogprobJudge
 from rubricate.judges.router import Router, anything, has_verifier, is_binary
@@ -50,8 +51,9 @@ def build_judge(
     Args:
         model: a chat model or its name; None for code alone (criteria without a verifier then fail). In mode
             `logprob` a name with a `shipped_bundle` means that bundle's judge, which takes binary criteria only.
-        mode: `reasoned` (reasons, then verdicts), `logprob` (probability of a one-token answer; ordinal and numeric
-            criteria are judged `reasoned`), `holistic` (one rating for the whole rubric), `likert` (one rating
+        mode: `reasoned` (reasons, then verdicts), `logprob` (probability of a one-token answer; criteria with
+            levels or few whole numbers get the mean over these by probability, see `ExpectationJudge`, and other
+            scales are judged `reasoned`), `holistic` (one rating for the whole rubric), `likert` (one rating
             without the rubric). The last two make no use of verifiers. None: `default_mode` of the model's name.
         criteria_per_call: criteria a call in `reasoned` mode, None for all.
         view: what judges see of a rollout: `final`, `trajectory`, or a function.
@@ -85,4 +87,5 @@ def build_judge(
     if mode == "reasoned":
         return Router([(has_verifier, code), (anything, reasoned)])
     logprob = LogprobJudge(chat, view=seen, show_reference=show_reference, run_key=run_key)
-    return Router([(has_verifier, code), (is_binary, logprob), (anything, reasoned)])
+    levels = ExpectationJudge(chat, view=seen, show_reference=show_reference, run_key=run_key)
+    return Router([(has_verifier, code), (is_binary, logprob), (has_levels, levels), (anything, reasoned)])

@@ -18,7 +18,7 @@ from rubricate.prompts import Prompt, load_prompt
 from rubricate.rubrics import Criterion, NumericScale, OrdinalScale, Rubric
 from rubricate.types import Failure, FailureKind, Judgement, Usage, Verdict
 
-__all__ = ["ExpectationJudge", "HolisticExpectationJudge"]
+__all__ = ["ExpectationJudge", "HolisticExpectationJudge", "has_levels"]
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRST"
 _MOST = len(_LETTERS)  # servers list 20 alternatives as a rule
@@ -49,6 +49,11 @@ class _Expected:
 
     mean: float
     spread: float
+
+
+def has_levels(criterion: Criterion) -> bool:
+    """Whether an ExpectationJudge takes this criterion: one of levels, or of few whole numbers."""
+    return isinstance(_scale_of(criterion), _Scale)
 
 
 def _scale_of(criterion: Criterion) -> _Scale | Failure:

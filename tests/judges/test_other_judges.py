@@ -146,16 +146,20 @@ async def test_router_sends_hard_rules_to_code_and_the_rest_to_the_model() -> No
     assert "No commas." not in "".join(request.text() for request in model.requests)
 
 
-async def test_logprob_mode_gives_scales_to_the_reasoned_judge() -> None:
+async def test_logprob_mode_reads_levels_by_probability_and_has_reasons_for_other_scales() -> None:
     def answer(request: ChatRequest) -> str | Completion:
-        return one_token(("Yes", 0.8), ("No", 0.2)) if request.top_logprobs else reply({"C1": 5})
+        if not request.top_logprobs:
+            return reply({"C1": 5})
+        whole = "How well" in request.text()
+        return one_token(("3", 0.75), ("1", 0.25)) if whole else one_token(("Yes", 0.8), ("No", 0.2))
 
     criteria = (
         Criterion(id="a", text="Names a bird."),
+        Criterion(id="w", text="How well.", scale=NumericScale(low=1, high=5, integer=True)),
         Criterion(id="n", text="How many.", scale=NumericScale(low=0, high=10)),
     )
     judgement = await build_judge(MockModel(answer), mode="logprob").judge(ROLLOUT, Rubric(criteria=criteria))
-    assert [v.score for v in judgement.verdicts] == [pytest.approx(0.8), 0.5]
+    assert [v.score for v in judgement.verdicts] == [pytest.approx(0.8), pytest.approx(0.375), 0.5]
 
 
 async def test_without_a_model_only_code_speaks() -> None:

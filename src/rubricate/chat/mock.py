@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rubricate.chat.base import Capabilities, ChatModel, ChatRequest, Completion, Finish, TokenLogprob
-from rubricate.chat.mock_replies import structured_reply
+from rubricate.chat.mock_replies import level_shares, structured_reply
 from rubricate.chat.timing import remaining
 from rubricate.errors import ChatError, ConfigError, DeadlineError, ServerError
 from rubricate.types import Usage, fingerprint
@@ -85,8 +85,8 @@ class MockModel(ChatModel):
             where lines with `match` go first. Answers are texts, Completions, errors to raise, or Scripted lines.
         p_yes: P("yes") of the first token, a number or a function of the request; the answer is then "yes" or "no"
             with log-probabilities to match, and `script` is not asked.
-        replies: with `p_yes`, answer requests for a JSON reply in the form that they ask for; see
-            `rubricate.chat.mock_replies.structured_reply`.
+        replies: with `p_yes`, answer requests for a JSON reply, or for a level, in the form that they ask for; see
+            `structured_reply` and `level_shares` in `rubricate.chat.mock_replies`.
         fail: gets the call's number, from 0, and gives the error to raise or None. See FailEvery and FailRate.
         latency: seconds before each answer.
         repeat: start a list again when it is used up.
@@ -171,7 +171,8 @@ class MockModel(ChatModel):
         if self.p_yes is not None:
             p = self.p_yes(request) if callable(self.p_yes) else self.p_yes
             said = structured_reply(request, p) if self.replies else ""
-            return said or Scripted(top={"yes": p, "no": 1.0 - p})
+            shares = level_shares(request, p) if self.replies else {}
+            return said or Scripted(top=shares or {"yes": p, "no": 1.0 - p})
         script = self.script
         if isinstance(script, str | Completion | ChatError | Scripted):
             return script

@@ -8,11 +8,14 @@ from collections.abc import Mapping, Sequence
 from rubricate.chat.base import ChatRequest
 from rubricate.narrow import as_array, as_number, as_object
 
-__all__ = ["fitting", "structured_reply"]
+__all__ = ["fitting", "level_shares", "structured_reply"]
 
 _ESCAPE = "not_applicable"
 _RATING = '{"reason": "...", "rating": ...}'
 """The form that prompts for one rating of the whole response, from 1 to 10, end with."""
+_LEVELS = ("Answer with ", ": one of them only.")
+_WHOLE = ("The scale: a whole number from ", " (lowest) to ", " (highest)")
+"""What stands around the labels, and the ends, in our prompt for levels."""
 _WHY = "scripted"
 
 
@@ -29,6 +32,26 @@ def structured_reply(request: ChatRequest, p: float) -> str:
     if request.messages and _RATING in request.messages[-1].content:
         return json.dumps({"reason": _WHY, "rating": round(1 + 9 * p)})
     return ""
+
+
+def level_shares(request: ChatRequest, p: float) -> dict[str, float]:
+    """First-token probabilities of a model that rates at share `p` of the scale that our prompt for levels names.
+
+    They lie on the two levels around that place, so that their mean is there; empty for another prompt.
+    """
+    text = request.messages[-1].content if request.messages else ""
+    named, found, _ = text.rpartition(_LEVELS[0])[2].partition(_LEVELS[1])
+    if found:
+        labels = named.split(", ")
+    else:
+        low, found, rest = text.rpartition(_WHOLE[0])[2].partition(_WHOLE[1])
+        high = rest.partition(_WHOLE[2])[0]
+        if not (found and low.isdigit() and high.isdigit()):
+            return {}
+        labels = [str(number) for number in range(int(low), int(high) + 1)]
+    place = p * (len(labels) - 1)
+    below = min(int(place), max(len(labels) - 2, 0))
+    return dict(zip(labels[below : below + 2], (1.0 - place + below, place - below), strict=False))
 
 
 def fitting(schema: Mapping[str, object], p: float, index: int = 0) -> object:
