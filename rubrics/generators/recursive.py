@@ -20,7 +20,7 @@ from rubricate.rubrics.filters.base import Case
 from rubricate.rubrics.filters.judging import RubricJudge
 from rubricate.rubrics.filters.whitening import whiten
 from rubricate.rubrics.generators.asking import read_items
-from rubricate.rubrics.generators.base import Generated, Generator, GeneratorNote, NoteKind
+from rubricate.rubrics.generators.base import Generated, Generator, GeneratorNote, Need, NoteKind
 from rubricate.rubrics.generators.drafts import CHECKS, Drafting, Item, ListRules, Refused
 from rubricate.rubrics.generators.model import Asks, ModelGenerator, evidence_of, list_schema
 from rubricate.rubrics.generators.recursive_checks import numbered, read_checks, rejected, schema
@@ -132,6 +132,8 @@ class RecursiveGenerator(ModelGenerator):
         self.rules = ListRules(least, most_start, tuple(checks))
         self.halves = ListRules(2, 2, tuple(checks))
         self.needs = frozenset() if start is None else start.needs
+        given = frozenset({Need.CANDIDATES, Need.RANKED, Need.PAIR, Need.LABELS, Need.RUBRICS})
+        self.uses = given if start is None else given | start.uses
 
     def identity(self) -> dict[str, object]:
         """Adds the judge, the other prompts and the options of this method."""

@@ -145,7 +145,8 @@ def test_two_rubrics_a_row_need_a_step_that_makes_one_of_them() -> None:
     two = steps(REFERENCE, {"generate": "carmo"})
     with pytest.raises(ConfigError, match="several steps write a rubric for the same row"):
         Chain(load_generate_recipe(two), Mocks())
-    Chain(load_generate_recipe(steps(REFERENCE, {"generate": "tail"})), Mocks())  # starts from the first one
+    for refines in ("tail", "recursive"):  # they start from the first one
+        Chain(load_generate_recipe(steps(REFERENCE, {"generate": refines})), Mocks())
 
 
 # Needed besides model, judge and embedder.

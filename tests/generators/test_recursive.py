@@ -16,6 +16,7 @@ from rubricate.errors import ConfigError, ServerError
 from rubricate.judges import ScriptedJudge
 from rubricate.rubrics import Criterion, Polarity, Rubric
 from rubricate.rubrics.generators.base import Generated, NoteKind
+from rubricate.rubrics.generators.cached import PromptRubrics
 from rubricate.rubrics.generators.recursive import RecursiveGenerator
 from rubricate.rubrics.generators.recursive_checks import Check, read_checks, rejected
 from rubricate.rubrics.generators.source import Source
@@ -266,3 +267,16 @@ def test_it_pickles_and_its_fingerprint_has_its_options() -> None:
     one = RecursiveGenerator(MockModel("x"), ScriptedJudge())
     assert pickle.loads(pickle.dumps(one)).fingerprint == one.fingerprint
     assert RecursiveGenerator(MockModel("x"), ScriptedJudge(), overlap=0.8).fingerprint != one.fingerprint
+
+
+def test_sources_with_other_responses_or_rubrics_share_no_rubric() -> None:
+    kept = PromptRubrics(RecursiveGenerator(scripted(listed("alpha"), NOTHING, clean), JUDGE))
+    rubric = Rubric(criteria=(Criterion(id="a", text="The response names alpha."),))
+    sources = [
+        SOURCE,
+        Source(SOURCE.prompt, candidates=POOL[::-1]),
+        Source(SOURCE.prompt, ranked=POOL),
+        Source(SOURCE.prompt, candidates=POOL, labels=(1.0, 2.0, 3.0, 4.0)),
+        Source(SOURCE.prompt, candidates=POOL, rubrics=(rubric,)),
+    ]
+    assert len({kept.key(source) for source in sources}) == len(sources)
